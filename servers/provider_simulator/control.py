@@ -44,33 +44,24 @@ from typing import Final
 
 from attrs import asdict
 
-from cloudid_core.effects import HttpResponse
-
 from .engine.behaviour import read_behaviour
 from .engine.faults import read_rules
-from .engine.requests import Call, Json, Refusal, admit_anyone, empty_response, json_response
-from .engine.routing import Route, Service
-from .engine.shapes import NUMBER, Shape, bad_request, require_object, require_texts
+from .engine.requests import Call, Json, Refusal
+from .engine.routing import Created, Route, Service
+from .engine.shapes import NUMBER, Members, Shape, bad_request, require_object, require_texts, show
 from .identity.discovery import login_address, show_key
 from .identity.keys import current_key, published_keys, rotate_key
 from .world.access import consent
 from .world.initial import populate
-from .world.machines import Machine
-from .world.objects import Application, FederatedCredential
+from .world.objects import FederatedCredential
 from .world.provisioning import MachineRequest, create_machine, remove_machine
 from .world.world import World
 
 MACHINE: Final[Shape] = {
-    "name": (str,),
-    "kind": (str,),
-    "subscription": (str,),
-    "resource_group": (str,),
-    "location": (str,),
+    **dict.fromkeys(("name", "kind", "subscription", "resource_group", "location"), (str,)),
     "identities": (dict,),
     "groups": (list,),
-    "scale_set": (str,),
-    "resource_name": (str,),
-    "resource_type": (str,),
+    **dict.fromkeys(("scale_set", "resource_name", "resource_type"), (str,)),
     "reader": (bool,),
     "arc_key_file": (str,),
 }
@@ -84,65 +75,39 @@ CLAIMS: Final[Shape] = {"claims": (dict,)}
 MAX_INSTANT: Final = 253_402_300_799.0
 """The last second of the year 9999; later dates cannot be written."""
 
-
-def render_error(world: World, refusal: Refusal) -> HttpResponse:
-    error = {"code": refusal.code, "message": refusal.message}
-    return json_response(refusal.status, {"error": error}, refusal.headers)
-
-
-def show_world(world: World, call: Call) -> HttpResponse:
-    return json_response(
-        200,
-        {
-            "seed": world.seed,
-            "now": world.now(),
-            "tenant": world.tenant_id,
-            "tenant_domain": world.tenant_domain,
-            "subscriptions": world.subscriptions,
-            "applications": [_show_application(application) for application in world.directory.applications.all()],
-            "groups": [{"id": group.id, "display_name": group.display_name} for group in world.directory.groups.all()],
-            "identities": [
-                {
-                    "name": identity.name,
-                    "resource_id": identity.resource_id,
-                    "principal_id": identity.principal_id,
-                    "client_id": identity.client_id,
-                }
-                for identity in world.identities.values()
-            ],
-            "machines": [_show_machine(machine) for machine in world.machines.values()],
-            "metadata_calls": world.metadata_calls,
-            "assertions": world.assertions,
-        },
-    )
+SHOWN_APPLICATION: Final[Members] = {
+    "client_id": "client_id",
+    "client_secret": lambda one: one.passwords[-1].secret if one.passwords else None,
+    "object_id": "id",
+    "display_name": "display_name",
+}
+SHOWN_GROUP: Final[Members] = {"id": "id", "display_name": "display_name"}
+SHOWN_IDENTITY: Final[Members] = {name: name for name in ("name", "resource_id", "principal_id", "client_id")}
+SHOWN_MACHINE: Final[Members] = {
+    **{name: name for name in ("name", "kind", "subscription", "resource_group", "location")},
+    **{name: name for name in ("resource_id", "instance_id", "platform_secret", "arc_key_file")},
+    "scale_set": lambda one: one.scale_set.name if one.scale_set else None,
+    "principals": lambda one: [identity.principal_id for identity in one.identities],
+}
 
 
-def _show_application(application: Application) -> Json:
+def show_world(world: World, call: Call) -> Json:
     return {
-        "client_id": application.client_id,
-        "client_secret": application.passwords[-1].secret if application.passwords else None,
-        "object_id": application.id,
-        "display_name": application.display_name,
+        "seed": world.seed,
+        "now": world.now(),
+        "tenant": world.tenant_id,
+        "tenant_domain": world.tenant_domain,
+        "subscriptions": world.subscriptions,
+        "applications": [show(one, SHOWN_APPLICATION) for one in world.directory.applications.all()],
+        "groups": [show(one, SHOWN_GROUP) for one in world.directory.groups.all()],
+        "identities": [show(one, SHOWN_IDENTITY) for one in world.identities.values()],
+        "machines": [show(one, SHOWN_MACHINE) for one in world.machines.values()],
+        "metadata_calls": world.metadata_calls,
+        "assertions": world.assertions,
     }
 
 
-def _show_machine(machine: Machine) -> Json:
-    return {
-        "name": machine.name,
-        "kind": machine.kind,
-        "subscription": machine.subscription,
-        "resource_group": machine.resource_group,
-        "location": machine.location,
-        "resource_id": machine.resource_id,
-        "instance_id": machine.instance_id,
-        "scale_set": machine.scale_set.name if machine.scale_set else None,
-        "principals": [identity.principal_id for identity in machine.identities],
-        "platform_secret": machine.platform_secret,
-        "arc_key_file": machine.arc_key_file,
-    }
-
-
-def post_machine(world: World, call: Call) -> HttpResponse:
+def post_machine(world: World, call: Call) -> Created:
     wanted = require_object(call.json(), MACHINE, "a machine")
     if "name" not in wanted:
         raise bad_request("A machine needs a 'name'.")
@@ -150,21 +115,15 @@ def post_machine(world: World, call: Call) -> HttpResponse:
     if "user_assigned" in identities:
         identities["user_assigned"] = require_texts(identities["user_assigned"], "'user_assigned'")
     groups = require_texts(wanted.pop("groups", []), "'groups'")
-    return json_response(
-        201, _show_machine(create_machine(world, MachineRequest(**wanted, **identities, groups=groups)))
-    )
+    machine = create_machine(world, MachineRequest(**wanted, **identities, groups=groups))
+    return Created(show(machine, SHOWN_MACHINE))
 
 
-def delete_machine(world: World, call: Call) -> HttpResponse:
-    remove_machine(world, call.names["name"])
-    return empty_response()
+def show_federations(world: World, call: Call) -> list[Json]:
+    return [asdict(one) for one in world.federations.values()]
 
 
-def show_federations(world: World, call: Call) -> HttpResponse:
-    return json_response(200, [asdict(one) for one in world.federations.values()])
-
-
-def post_federation(world: World, call: Call) -> HttpResponse:
+def post_federation(world: World, call: Call) -> Created:
     wanted = require_object(call.json(), FEDERATION, "a federation")
     if missing := [name for name in FEDERATION if not wanted.get(name)]:
         raise bad_request(f"A federation needs {missing[0]!r}.")
@@ -172,35 +131,33 @@ def post_federation(world: World, call: Call) -> HttpResponse:
         raise bad_request("No application has that client id.")
     credential = FederatedCredential(world.randomness.guid("federation"), **wanted)
     world.federations[credential.id] = credential
-    return json_response(201, asdict(credential))
+    return Created(asdict(credential))
 
 
-def delete_federation(world: World, call: Call) -> HttpResponse:
+def delete_federation(world: World, call: Call) -> None:
     if world.federations.pop(call.names["id"], None) is None:
         raise Refusal(404, "FederationNotFound", "No federation has that id.")
-    return empty_response()
 
 
-def post_permissions(world: World, call: Call) -> HttpResponse:
+def post_permissions(world: World, call: Call) -> None:
     wanted = require_object(call.json(), CONSENT, "a consent")
     principal = world.directory.principal_of(wanted.get("client_id", "").lower())
     if principal is None:
         raise bad_request("No application with that client id has a principal.")
-    consent(world, principal.id, tuple(require_texts(wanted.get("permissions", []), "'permissions'")))
-    return empty_response()
+    consent(world, principal.id, require_texts(wanted.get("permissions", []), "'permissions'"))
 
 
-def sign(world: World, call: Call) -> HttpResponse:
+def sign(world: World, call: Call) -> Json:
     body = require_object(call.json(), CLAIMS, "the body")
-    return json_response(200, {"token": current_key(world).sign(body.get("claims", {}))})
+    return {"token": current_key(world).sign(body.get("claims", {}))}
 
 
-def rotate_keys(world: World, call: Call) -> HttpResponse:
+def rotate_keys(world: World, call: Call) -> Json:
     body = require_object(call.json() if call.body else {}, ROTATION, "the body")
-    return json_response(200, {"kid": rotate_key(world, body.get("remove_old", False)).kid})
+    return {"kid": rotate_key(world, body.get("remove_old", False)).kid}
 
 
-def change_key(world: World, call: Call) -> HttpResponse:
+def change_key(world: World, call: Call) -> Json:
     key = next((key for key in published_keys(world) if key.kid == call.names["kid"]), None)
     if key is None:
         raise Refusal(404, "KeyNotFound", "No published key has that id.")
@@ -208,32 +165,24 @@ def change_key(world: World, call: Call) -> HttpResponse:
     if type(members) is not dict:
         raise bad_request("The body must be an object.")
     world.key_members[key.kid] = world.key_members.get(key.kid, {}) | members
-    return json_response(200, show_key(world, key, login_address(world, call)))
+    return show_key(world, key, login_address(world, call))
 
 
-def show_faults(world: World, call: Call) -> HttpResponse:
-    return json_response(200, [rule.as_json() for rule in world.faults if rule.times != 0])
+def show_faults(world: World, call: Call) -> list[Json]:
+    return [rule.as_json() for rule in world.faults if rule.times != 0]
 
 
-def set_faults(world: World, call: Call) -> HttpResponse:
+def set_faults(world: World, call: Call) -> list[Json]:
     world.faults = read_rules(call.json())
     return show_faults(world, call)
 
 
-def show_behaviour(world: World, call: Call) -> HttpResponse:
-    return json_response(200, world.behaviour.as_json())
-
-
-def set_behaviour(world: World, call: Call) -> HttpResponse:
+def set_behaviour(world: World, call: Call) -> Json:
     world.behaviour = read_behaviour(call.json(), world.behaviour)
-    return show_behaviour(world, call)
+    return world.behaviour.as_json()
 
 
-def show_ledger(world: World, call: Call) -> HttpResponse:
-    return json_response(200, world.ledger.as_json())
-
-
-def set_clock(world: World, call: Call) -> HttpResponse:
+def set_clock(world: World, call: Call) -> Json:
     body = require_object(call.json(), CLOCK, "the body")
     if len(body) != 1:
         raise bad_request("Give either 'advance' or 'set', and no other field.")
@@ -242,28 +191,21 @@ def set_clock(world: World, call: Call) -> HttpResponse:
     if not 0 <= wanted <= MAX_INSTANT:
         raise bad_request("The clock must be set to a time from 1970 to 9999.")
     world.clock_offset += wanted - now
-    return json_response(200, {"now": wanted})
+    return {"now": wanted}
 
 
-def show_requests(world: World, call: Call) -> HttpResponse:
-    return json_response(200, world.buckets.counts)
-
-
-def reset(world: World, call: Call) -> HttpResponse:
+def reset(world: World, call: Call) -> None:
     world.clear()
     populate(world)
-    return empty_response()
 
 
 CONTROL: Final = Service(
     name="simulator",
     prefix="/simulator/",
-    authenticate=admit_anyone,
-    render_error=render_error,
     routes=(
         Route("GET", "/simulator/world", show_world),
         Route("POST", "/simulator/machines", post_machine),
-        Route("DELETE", "/simulator/machines/{name}", delete_machine),
+        Route("DELETE", "/simulator/machines/{name}", lambda world, call: remove_machine(world, call.names["name"])),
         Route("GET", "/simulator/federations", show_federations),
         Route("POST", "/simulator/federations", post_federation),
         Route("DELETE", "/simulator/federations/{id}", delete_federation),
@@ -273,10 +215,10 @@ CONTROL: Final = Service(
         Route("POST", "/simulator/keys/{kid}", change_key),
         Route("GET", "/simulator/faults", show_faults),
         Route("POST", "/simulator/faults", set_faults),
-        Route("GET", "/simulator/behaviour", show_behaviour),
+        Route("GET", "/simulator/behaviour", lambda world, call: world.behaviour.as_json()),
         Route("POST", "/simulator/behaviour", set_behaviour),
-        Route("GET", "/simulator/requests", show_requests),
-        Route("GET", "/simulator/ledger", show_ledger),
+        Route("GET", "/simulator/requests", lambda world, call: world.buckets.counts),
+        Route("GET", "/simulator/ledger", lambda world, call: world.ledger.as_json()),
         Route("POST", "/simulator/clock", set_clock),
         Route("POST", "/simulator/reset", reset),
     ),

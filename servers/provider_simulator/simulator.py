@@ -12,14 +12,14 @@ from attrs import evolve
 
 from cloudid_core.effects import HttpRequest, HttpResponse
 
-from .arm.service import ARM
+from .arm import ARM
 from .control import CONTROL
 from .engine.faults import NO_FAULT, next_fault
 from .engine.ledger import Ledger
 from .engine.requests import Answer, Call, json_response
-from .graph.service import GRAPH
+from .graph import GRAPH
 from .identity.metadata import METADATA
-from .identity.service import LOGIN
+from .identity.token_endpoint import LOGIN
 from .world.initial import populate
 from .world.world import Fetch, World, fetch_nothing
 
@@ -78,7 +78,7 @@ class Simulator:
         response = service.answer(self.world, call) if fault.does_work else HttpResponse(503)
         refusal = fault.refusal()
         if refusal is not None:
-            response = service.render_error(self.world, refusal)
+            response = service.refuse(self.world, refusal)
         return Answer(response, fault.delay, fault.drop)
 
 

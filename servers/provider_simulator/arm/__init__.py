@@ -1,1 +1,15 @@
 """The resource manager: subscriptions, resources, role definitions and role assignments, below `/arm`."""
+
+from typing import Final
+
+from ..engine.routing import Service
+from . import authorization, hierarchy, providers, resources
+from .conventions import authenticate, headers
+
+ARM: Final = Service(
+    name="arm",
+    prefix="/arm/",
+    authenticate=authenticate,
+    headers=headers,
+    routes=(*authorization.ROUTES, *hierarchy.ROUTES, *providers.ROUTES, *resources.ROUTES),
+)

@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from cloudid_core.effects import HttpResponse
-
 from ..engine.behaviour import Replica
 from ..engine.filters import Filterable
-from ..engine.ledger import LedgerEntry
-from ..engine.requests import Call, Json, Refusal, page
-from ..engine.routing import Route
-from ..engine.shapes import NOTHING, Shape, require_object, require_texts
+from ..engine.requests import Call, Json, Refusal
+from ..engine.routing import Created, Route
+from ..engine.shapes import NOTHING, OPTIONAL_TEXT, Shape, require_object, require_texts
 from ..world.access import granted
 from ..world.role_assignments import RoleAssignment
 from ..world.role_definitions import RoleDefinition
 from ..world.scopes import covers, subscription_of
 from ..world.world import World, instant
-from .conventions import answer, no_content, require_scope
+from .conventions import list_items, require_scope
 
 PROVIDER: Final = "/providers/Microsoft.Authorization"
 GUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -26,49 +23,41 @@ DEFINITION: Final = re.compile(r"(.*)/providers/Microsoft\.Authorization/roleDef
 AT_SCOPE: Final = re.compile(r"\s*atScope\(\)\s*(?:\band\b|$)", re.IGNORECASE)
 ASSIGNED_TO: Final = re.compile(r"\s*assignedTo\(\s*'([0-9a-f-]{36})'\s*\)\s*", re.IGNORECASE)
 
-DEFINITION_FIELDS: Final = Filterable(equals={"roleName": "role_name", "type": "kind"})
-ASSIGNMENT_FIELDS: Final = Filterable(equals={"principalId": "principal_id"})
+DEFINITION_FIELDS: Final = Filterable({"roleName": "role_name", "type": "kind"}, "roleName type")
+ASSIGNMENT_FIELDS: Final = Filterable({"principalId": "principal_id"}, "principalId")
 
 BODY: Final[Shape] = {"properties": (dict,)}
 DEFINITION_PROPERTIES: Final[Shape] = {
     "roleName": (str,),
-    "description": (str, NOTHING),
-    "type": (str, NOTHING),
-    "assignableScopes": (list,),
-    "permissions": (list,),
+    **dict.fromkeys(("description", "type"), OPTIONAL_TEXT),
+    **dict.fromkeys(("assignableScopes", "permissions"), (list,)),
 }
 PERMISSIONS: Final[Shape] = dict.fromkeys(("actions", "notActions", "dataActions", "notDataActions"), (list,))
 PROPERTIES: Final[Shape] = {
-    "roleDefinitionId": (str,),
-    "principalId": (str,),
-    "principalType": (str, NOTHING),
-    "description": (str, NOTHING),
-    "condition": (NOTHING,),
-    "conditionVersion": (NOTHING,),
-    "delegatedManagedIdentityResourceId": (NOTHING,),
+    **dict.fromkeys(("roleDefinitionId", "principalId"), (str,)),
+    **dict.fromkeys(("principalType", "description"), OPTIONAL_TEXT),
+    **dict.fromkeys(("condition", "conditionVersion", "delegatedManagedIdentityResourceId"), (NOTHING,)),
 }
 
 
-def list_definitions(world: World, call: Call) -> HttpResponse:
+def list_definitions(world: World, call: Call) -> Json:
     """The definitions that can be assigned at a scope."""
     scope = require_scope(world, call)
     usable = (each for each in world.role_definitions.values() if _is_assignable(each, scope))
     selected = DEFINITION_FIELDS.select(usable, call.query.get("$filter"))
-    return _list(world, call, [_show_definition(each, scope) for each in selected])
+    return list_items(world, call, [_show_definition(each, scope) for each in selected], with_null=True)
 
 
-def read_definition(world: World, call: Call) -> HttpResponse:
+def read_definition(world: World, call: Call) -> Json:
     scope = require_scope(world, call)
-    return answer(world, _show_definition(_definition(world, scope, call.names["id"]), scope))
+    return _show_definition(_definition(world, scope, call.names["id"]), scope)
 
 
-def put_definition(world: World, call: Call) -> HttpResponse:
+def put_definition(world: World, call: Call) -> Created:
     """Make a custom role, or change it."""
     if not GUID.fullmatch(call.names["id"]):
         raise Refusal(400, "InvalidRoleDefinitionId", "The name of a role definition must be a GUID.")
-    properties = require_object(
-        require_object(call.json(), BODY, "the body").get("properties"), DEFINITION_PROPERTIES, "'properties'"
-    )
+    properties = _read_properties(call, DEFINITION_PROPERTIES)
     if not ({"roleName", "assignableScopes"} <= properties.keys() and len(properties.get("permissions", ())) == 1):
         message = "'roleName', 'assignableScopes' and one of 'permissions' are required."
         raise Refusal(400, "InvalidRequestContent", message)
@@ -81,26 +70,22 @@ def put_definition(world: World, call: Call) -> HttpResponse:
         require_texts(properties["assignableScopes"], "'assignableScopes'"),
         require_texts(permissions.get("notActions", []), "'notActions'"),
     )
-    namesake = next((each for each in world.role_definitions.values() if _is_namesake(each, definition)), None)
-    if namesake is not None:
+    others = (each for each in world.role_definitions.values() if each.guid != definition.guid)
+    if definition.role_name in (each.role_name for each in others):
         message = "A role definition cannot be updated with a name that already exists."
         raise Refusal(409, "RoleDefinitionWithSameNameExists", message)
     world.role_definitions[definition.guid] = definition
-    return answer(world, _show_definition(definition, require_scope(world, call)), 201)
+    return Created(_show_definition(definition, require_scope(world, call)))
 
 
-def _is_namesake(one: RoleDefinition, other: RoleDefinition) -> bool:
-    return one.guid != other.guid and one.role_name == other.role_name
-
-
-def list_permissions(world: World, call: Call) -> HttpResponse:
+def list_permissions(world: World, call: Call) -> Json:
     """What the caller may do at the scope."""
     definitions = granted(world, call.caller.object_id, require_scope(world, call))
-    shown = [{"actions": list(each.actions), "notActions": list(each.not_actions)} for each in definitions]
-    return _list(world, call, shown)
+    shown = [{"actions": each.actions, "notActions": each.not_actions} for each in definitions]
+    return list_items(world, call, shown, with_null=True)
 
 
-def list_assignments(world: World, call: Call) -> HttpResponse:
+def list_assignments(world: World, call: Call) -> Json:
     """The assignments at a scope, above it, and (unless the filter has `atScope()`) below it."""
     scope = require_scope(world, call)
     condition = call.query.get("$filter", "")
@@ -110,7 +95,7 @@ def list_assignments(world: World, call: Call) -> HttpResponse:
         for each in _select_assignments(world, condition[at_scope.end() :] if at_scope else condition)
         if covers(each.scope, scope) or (not at_scope and covers(scope, each.scope))
     ]
-    return _list(world, call, [_show_assignment(each) for each in found])
+    return list_items(world, call, [_show_assignment(each) for each in found], with_null=True)
 
 
 def _select_assignments(world: World, condition: str) -> list[RoleAssignment]:
@@ -123,24 +108,24 @@ def _select_assignments(world: World, condition: str) -> list[RoleAssignment]:
     return ASSIGNMENT_FIELDS.select(assignments, condition.strip() or None)
 
 
-def read_assignment(world: World, call: Call) -> HttpResponse:
+def read_assignment(world: World, call: Call) -> Json:
     assignment = _assignment(world, call)
     if assignment is None:
         raise Refusal(404, "RoleAssignmentNotFound", "The role assignment is not found.")
-    return answer(world, _show_assignment(assignment))
+    return _show_assignment(assignment)
 
 
-def delete_assignment(world: World, call: Call) -> HttpResponse:
+def delete_assignment(world: World, call: Call) -> Json | None:
     """Delete the assignment and show it; 204 if there is none."""
     assignment = _assignment(world, call)
     if assignment is None:
-        return no_content(world)
+        return None
     world.role_assignments.remove(assignment)
-    world.ledger.note_deleted(assignment.path, world.now())
-    return answer(world, _show_assignment(assignment))
+    world.ledger.note_deleted(assignment.path)
+    return _show_assignment(assignment)
 
 
-def put_assignment(world: World, call: Call) -> HttpResponse:
+def put_assignment(world: World, call: Call) -> Json | Created:
     existing, wanted = _assignment(world, call), _read_assignment(world, call)
     if existing is not None:
         if existing.content != wanted.content:
@@ -148,21 +133,18 @@ def put_assignment(world: World, call: Call) -> HttpResponse:
             raise Refusal(400, "RoleAssignmentUpdateNotPermitted", message)
         if world.behaviour.replay_conflict:
             raise _exists()
-        return answer(world, _show_assignment(existing))
+        return _show_assignment(existing)
     if world.role_assignments.has(wanted.content):
         raise _exists()
     subscription = subscription_of(wanted.scope)
     quota, assignments = world.behaviour.quotas["assignments"], world.role_assignments
     # Counting is slow, so it is done only if the quota could be exceeded.
     if subscription and assignments.table.count >= quota <= assignments.count_within(subscription):
-        raise Refusal(
-            400, "RoleAssignmentLimitExceeded", "No more role assignments can be created in the subscription."
-        )
+        message = "No more role assignments can be created in the subscription."
+        raise Refusal(400, "RoleAssignmentLimitExceeded", message)
     assignments.add(wanted)
-    world.ledger.add(
-        LedgerEntry("assignment", wanted.path, (wanted.principal_id,), None, None, wanted.made_at, wanted.made_by)
-    )
-    return answer(world, _show_assignment(wanted), 201)
+    world.ledger.record(wanted.made_by, "assignment", wanted.path, (wanted.principal_id,))
+    return Created(_show_assignment(wanted))
 
 
 def _exists() -> Refusal:
@@ -179,9 +161,7 @@ def _read_assignment(world: World, call: Call) -> RoleAssignment:
     """The assignment that the request describes; `Refusal` if it is not valid."""
     if not GUID.fullmatch(call.names["id"]):
         raise Refusal(400, "InvalidRoleAssignmentId", "The name of a role assignment must be a GUID.")
-    properties = require_object(
-        require_object(call.json(), BODY, "the body").get("properties"), PROPERTIES, "'properties'"
-    )
+    properties = _read_properties(call, PROPERTIES)
     if not {"roleDefinitionId", "principalId"} <= properties.keys():
         raise Refusal(400, "InvalidRequestContent", "'roleDefinitionId' and 'principalId' are required.")
     scope = require_scope(world, call)
@@ -201,6 +181,10 @@ def _read_assignment(world: World, call: Call) -> RoleAssignment:
         made_at=world.now(),
         made_by=call.caller.client_id,
     )
+
+
+def _read_properties(call: Call, shape: Shape) -> Json:
+    return require_object(require_object(call.json(), BODY, "the body").get("properties"), shape, "'properties'")
 
 
 def _principal_kind(world: World, principal_id: str) -> str:
@@ -230,9 +214,9 @@ def _definition_id(guid: str, scope: str) -> str:
 
 def _show_definition(definition: RoleDefinition, scope: str) -> Json:
     permissions = {
-        "actions": list(definition.actions),
-        "notActions": list(definition.not_actions),
-        "dataActions": list(definition.data_actions),
+        "actions": definition.actions,
+        "notActions": definition.not_actions,
+        "dataActions": definition.data_actions,
         "notDataActions": [],
     }
     return {
@@ -243,7 +227,7 @@ def _show_definition(definition: RoleDefinition, scope: str) -> Json:
             "roleName": definition.role_name,
             "type": definition.kind,
             "description": "",
-            "assignableScopes": list(definition.assignable_scopes),
+            "assignableScopes": definition.assignable_scopes,
             "permissions": [permissions],
         },
     }
@@ -266,12 +250,6 @@ def _show_assignment(assignment: RoleAssignment) -> Json:
             "createdBy": assignment.made_by,
         },
     }
-
-
-def _list(world: World, call: Call, found: list[Json]) -> HttpResponse:
-    """A page; unlike the other lists, the last one has a link that is null."""
-    items, following = page(found, call, world.base_url, world.behaviour.page_size)
-    return answer(world, {"value": items, "nextLink": following})
 
 
 ROUTES: Final = tuple(

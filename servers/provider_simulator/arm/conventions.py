@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from cloudid_core.effects import HttpResponse
-
-from ..engine.requests import Call, Caller, Json, Refusal, json_response, page
+from ..engine.requests import Call, Caller, Json, Refusal, page
 from ..identity.tokens import BadToken, arm_audiences, read_bearer
 from ..world.access import may
 from ..world.scopes import MANAGEMENT_GROUP, SCOPE
@@ -27,11 +25,6 @@ TOKEN_ERRORS: Final = {
 }
 
 
-def render_error(world: World, refusal: Refusal) -> HttpResponse:
-    error = {"code": refusal.code, "message": refusal.message}
-    return json_response(refusal.status, {"error": error}, {**headers(world), **refusal.headers})
-
-
 def headers(world: World) -> dict[str, str]:
     request_id = world.randomness.guid("request")
     return {
@@ -41,20 +34,10 @@ def headers(world: World) -> dict[str, str]:
     }
 
 
-def answer(world: World, value: Any, status: int = 200) -> HttpResponse:
-    return json_response(status, value, headers(world))
-
-
-def list_items(world: World, call: Call, items: Sequence[Json]) -> HttpResponse:
-    """A page of a list."""
+def list_items(world: World, call: Call, items: Sequence[Json], with_null: bool = False) -> Json:
+    """A page of a list. The last page has no link, or one that is null."""
     shown, following = page(items, call, world.base_url, world.behaviour.page_size)
-    value: Json = {"value": list(shown)}
-    return answer(world, value if following is None else {**value, "nextLink": following})
-
-
-def no_content(world: World) -> HttpResponse:
-    """An answer without content."""
-    return HttpResponse(204, headers(world))
+    return {"value": shown, **({"nextLink": following} if following or with_null else {})}
 
 
 def authenticate(world: World, call: Call) -> Caller:
@@ -87,12 +70,14 @@ def action_of(call: Call) -> tuple[str, str]:
     return "/".join((namespace, *segments[::2], VERBS.get(call.method, "read"))), scope or "/"
 
 
-def require_place(world: World, subscription: str, group: str | None = None) -> None:
-    """Require that the subscription and, if one is named, the resource group exist; `Refusal` 404."""
-    if subscription.lower() not in world.subscriptions:
+def require_place(world: World, names: Mapping[str, str]) -> tuple[str, str]:
+    """The subscription and, if one is named, the resource group, in lower case, if they exist; `Refusal` 404."""
+    place = names["subscription"].lower(), (names.get("group") or "").lower()
+    if place[0] not in world.subscriptions:
         raise Refusal(404, "SubscriptionNotFound", "The subscription could not be found.")
-    if group is not None and (subscription.lower(), group.lower()) not in world.resource_groups:
+    if place[1] and place not in world.resource_groups:
         raise Refusal(404, "ResourceGroupNotFound", "The resource group could not be found.")
+    return place
 
 
 def require_scope(world: World, call: Call) -> str:
@@ -104,5 +89,5 @@ def require_scope(world: World, call: Call) -> str:
     if match["management"] is not None and match["management"] not in (MANAGEMENT_GROUP, world.tenant_id):
         raise Refusal(404, "ManagementGroupNotFound", "The management group could not be found.")
     if match["subscription"] is not None:
-        require_place(world, match["subscription"], match["group"])
+        require_place(world, match.groupdict())
     return scope

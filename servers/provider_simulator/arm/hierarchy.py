@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-from cloudid_core.effects import HttpResponse
+from typing import Final
 
 from ..engine.requests import Call, Json, Refusal
 from ..engine.routing import Route
 from ..world.access import may
 from ..world.scopes import MANAGEMENT_GROUP
 from ..world.world import World
-from .conventions import answer, list_items, no_content, require_place
+from .conventions import list_items, require_place
 from .providers import DISPLAY_LOCATIONS
 
-MANAGEMENT: Final = "/providers/Microsoft.Management/managementGroups"
 MANAGEMENT_TYPE: Final = "Microsoft.Management/managementGroups"
+MANAGEMENT: Final = f"/providers/{MANAGEMENT_TYPE}"
 
 
-def list_tenants(world: World, call: Call) -> HttpResponse:
+def list_tenants(world: World, call: Call) -> Json:
     shown = {"id": f"/tenants/{world.tenant_id}", "tenantId": world.tenant_id, "defaultDomain": world.tenant_domain}
     return list_items(world, call, [shown])
 
 
-def list_subscriptions(world: World, call: Call) -> HttpResponse:
+def list_subscriptions(world: World, call: Call) -> Json:
     """Those that the caller may see."""
     action = "Microsoft.Resources/subscriptions/read"
     visible = [own for own in world.subscriptions if may(world, call.caller.object_id, action, f"/subscriptions/{own}")]
     return list_items(world, call, [_show_subscription(world, own_id) for own_id in visible])
 
 
-def read_subscription(world: World, call: Call) -> HttpResponse:
-    require_place(world, call.names["subscription"])
-    return answer(world, _show_subscription(world, call.names["subscription"].lower()))
+def read_subscription(world: World, call: Call) -> Json:
+    return _show_subscription(world, require_place(world, call.names)[0])
 
 
 def _show_subscription(world: World, own_id: str) -> Json:
@@ -49,39 +46,26 @@ def _subscription_name(world: World, own_id: str) -> str:
     return f"Subscription {world.subscriptions.index(own_id) + 1}"
 
 
-def list_locations(world: World, call: Call) -> HttpResponse:
-    subscription = call.names["subscription"].lower()
-    require_place(world, subscription)
-    return list_items(
-        world,
-        call,
-        [
-            {"id": f"/subscriptions/{subscription}/locations/{name}", "name": name, "displayName": display_name}
-            for name, display_name in DISPLAY_LOCATIONS.items()
-        ],
-    )
+def list_locations(world: World, call: Call) -> Json:
+    folder = f"/subscriptions/{require_place(world, call.names)[0]}/locations"
+    items = DISPLAY_LOCATIONS.items()
+    return list_items(world, call, [{"id": f"{folder}/{key}", "name": key, "displayName": name} for key, name in items])
 
 
-def list_resource_groups(world: World, call: Call) -> HttpResponse:
-    subscription = call.names["subscription"].lower()
-    require_place(world, subscription)
-    return list_items(
-        world,
-        call,
-        [_show_resource_group(own, name) for (own, _), name in world.resource_groups.items() if own == subscription],
-    )
+def list_resource_groups(world: World, call: Call) -> Json:
+    subscription, _ = require_place(world, call.names)
+    own = [name for (of, _), name in world.resource_groups.items() if of == subscription]
+    return list_items(world, call, [_show_resource_group(subscription, name) for name in own])
 
 
-def read_resource_group(world: World, call: Call) -> HttpResponse:
-    subscription, group = call.names["subscription"].lower(), call.names["group"].lower()
-    require_place(world, subscription, group)
-    return answer(world, _show_resource_group(subscription, world.resource_groups[subscription, group]))
+def read_resource_group(world: World, call: Call) -> Json:
+    subscription, group = require_place(world, call.names)
+    return _show_resource_group(subscription, world.resource_groups[subscription, group])
 
 
-def check_resource_group(world: World, call: Call) -> HttpResponse:
+def check_resource_group(world: World, call: Call) -> None:
     """Whether the group exists: 204 or 404."""
-    require_place(world, call.names["subscription"], call.names["group"])
-    return no_content(world)
+    require_place(world, call.names)
 
 
 def _show_resource_group(subscription: str, name: str) -> Json:
@@ -94,38 +78,34 @@ def _show_resource_group(subscription: str, name: str) -> Json:
     }
 
 
-def list_management_groups(world: World, call: Call) -> HttpResponse:
+def list_management_groups(world: World, call: Call) -> Json:
     return list_items(world, call, [_show_management_group(world, name) for name in _management_groups(world)])
 
 
-def read_management_group(world: World, call: Call) -> HttpResponse:
+def read_management_group(world: World, call: Call) -> Json:
     """With `$expand=children` also what the group contains."""
-    name = _require_management_group(world, call)
+    name, root = _require_management_group(world, call), world.tenant_id
+    above = {"id": f"{MANAGEMENT}/{root}", "name": root, "displayName": _management_groups(world)[root]}
     shown = _show_management_group(world, name)
-    shown["properties"]["details"] = {"version": 1, "parent": _parent(world, name)}
+    shown["properties"]["details"] = {"version": 1, "parent": None if name == root else above}
     if call.query.get("$expand", "").lower() == "children":
         shown["properties"]["children"] = _children(world, name)
-    return answer(world, shown)
+    return shown
 
 
-def list_descendants(world: World, call: Call) -> HttpResponse:
+def list_descendants(world: World, call: Call) -> Json:
     """Everything below the group, each with its parent."""
-    name = _require_management_group(world, call)
     groups = list(_management_groups(world))
-    return list_items(
-        world,
-        call,
-        [
-            {
-                "id": child["id"],
-                "name": child["name"],
-                "type": child["type"],
-                "properties": {"displayName": child["displayName"], "parent": {"id": f"{MANAGEMENT}/{group}"}},
-            }
-            for group in groups[groups.index(name) :]
-            for child in _children(world, group)
-        ],
-    )
+    below = groups[groups.index(_require_management_group(world, call)) :]
+    found = [
+        {
+            **{name: child[name] for name in ("id", "name", "type")},
+            "properties": {"displayName": child["displayName"], "parent": {"id": f"{MANAGEMENT}/{group}"}},
+        }
+        for group in below
+        for child in _children(world, group)
+    ]
+    return list_items(world, call, found)
 
 
 def _management_groups(world: World) -> dict[str, str]:
@@ -141,24 +121,13 @@ def _require_management_group(world: World, call: Call) -> str:
 
 
 def _show_management_group(world: World, name: str) -> Json:
-    return {
-        "id": f"{MANAGEMENT}/{name}",
-        "name": name,
-        "type": MANAGEMENT_TYPE,
-        "properties": {"tenantId": world.tenant_id, "displayName": _management_groups(world)[name]},
-    }
-
-
-def _parent(world: World, name: str) -> Json | None:
-    if name == world.tenant_id:
-        return None
-    root = world.tenant_id
-    return {"id": f"{MANAGEMENT}/{root}", "name": root, "displayName": _management_groups(world)[root]}
+    properties = {"tenantId": world.tenant_id, "displayName": _management_groups(world)[name]}
+    return {"id": f"{MANAGEMENT}/{name}", "name": name, "type": MANAGEMENT_TYPE, "properties": properties}
 
 
 def _children(world: World, name: str) -> list[Json]:
     if name == world.tenant_id:
-        shown: dict[str, Any] = _show_management_group(world, MANAGEMENT_GROUP)
+        shown = _show_management_group(world, MANAGEMENT_GROUP)
         return [{**shown, "displayName": shown.pop("properties")["displayName"]}]
     return [
         {

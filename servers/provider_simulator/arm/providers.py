@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from cloudid_core.effects import HttpResponse
-
 from ..engine.requests import Call, Json, Refusal
 from ..engine.routing import Route
 from ..world.machines import SCALE_SET, USER_IDENTITY, VIRTUAL_MACHINE, WEB_SITE
 from ..world.world import World
-from .conventions import answer, list_items, require_place
+from .conventions import list_items, require_place
 
 TYPE_VERSIONS: Final[dict[str, tuple[str, ...] | None]] = {
     VIRTUAL_MACHINE: ("2024-07-01", "2023-09-01", "2022-11-01"),
@@ -32,41 +30,34 @@ DISPLAY_LOCATIONS: Final = {
 """How some resource types write their location."""
 
 
-def list_providers(world: World, call: Call) -> HttpResponse:
+def list_providers(world: World, call: Call) -> Json:
     if "subscription" in call.names:
-        require_place(world, call.names["subscription"])
+        require_place(world, call.names)
     namespaces = dict.fromkeys(name.split("/")[0] for name in TYPE_VERSIONS)
     return list_items(world, call, [_show(call, namespace) for namespace in namespaces])
 
 
-def read_provider(world: World, call: Call) -> HttpResponse:
+def read_provider(world: World, call: Call) -> Json:
     if "subscription" in call.names:
-        require_place(world, call.names["subscription"])
+        require_place(world, call.names)
     wanted = call.names["namespace"].lower()
     namespace = next((name.split("/")[0] for name in TYPE_VERSIONS if name.lower().startswith(f"{wanted}/")), None)
     if namespace is None:
         raise Refusal(404, "InvalidResourceNamespace", "The resource namespace is invalid.")
-    return answer(world, _show(call, namespace))
+    return _show(call, namespace)
 
 
 def _show(call: Call, namespace: str) -> Json:
     subscription = call.names.get("subscription")
     scope = f"/subscriptions/{subscription.lower()}" if subscription else ""
-    return {
-        "id": f"{scope}/providers/{namespace}",
-        "namespace": namespace,
-        "registrationState": "Registered",
-        "resourceTypes": [
-            _show_type(name.split("/")[1], versions)
-            for name, versions in TYPE_VERSIONS.items()
-            if name.startswith(f"{namespace}/")
-        ],
-    }
-
-
-def _show_type(name: str, versions: tuple[str, ...] | None) -> Json:
-    shown: Json = {"resourceType": name, "locations": list(DISPLAY_LOCATIONS.values())}
-    return shown if versions is None else {**shown, "apiVersions": list(versions)}
+    locations = list(DISPLAY_LOCATIONS.values())
+    types = [
+        {"resourceType": kind, "locations": locations, **({"apiVersions": versions} if versions else {})}
+        for space, kind, versions in ((*name.split("/"), versions) for name, versions in TYPE_VERSIONS.items())
+        if space == namespace
+    ]
+    own_id = f"{scope}/providers/{namespace}"
+    return {"id": own_id, "namespace": namespace, "registrationState": "Registered", "resourceTypes": types}
 
 
 ROUTES: Final = (

@@ -10,7 +10,7 @@ from ..engine.requests import Call, Json, Refusal
 from ..engine.routing import Route
 from ..world.machines import SCALE_SET, USER_IDENTITY, VIRTUAL_MACHINE, Identity, Machine, Resource, ScaleSet
 from ..world.world import World
-from .conventions import answer, headers, list_items, require_place
+from .conventions import headers, list_items, require_place
 from .providers import DISPLAY_LOCATIONS, TYPE_VERSIONS
 
 RUNNING: Final = "running"
@@ -18,28 +18,18 @@ POWER: Final = {"start": RUNNING, "powerOff": "stopped", "deallocate": "dealloca
 """What each action makes of a virtual machine. It exists all the while, with its identities."""
 
 
-def list_all(world: World, call: Call) -> HttpResponse:
+def list_all(world: World, call: Call) -> Json:
     """All resources of a resource group or subscription; instances of uniform sets are not listed."""
-    require_place(world, call.names["subscription"], call.names.get("group"))
-    folder = call.path.removeprefix("/arm").lower().removesuffix("resources")
-    found = (resource for own_id, resource in world.resources.items() if own_id.startswith(folder))
-    return list_items(world, call, [_summary(each) for each in found if not _is_uniform_instance(each)])
+    require_place(world, call.names)
+    folder = _path(call).removesuffix("resources")
+    found = (_own(resource) for own_id, resource in world.resources.items() if own_id.startswith(folder))
+    return list_items(world, call, [own for own in found if own["type"] != f"{SCALE_SET}/virtualMachines"])
 
 
-def _is_uniform_instance(resource: Resource) -> bool:
-    return isinstance(resource, Machine) and resource.kind == "vmss_uniform"
-
-
-def _summary(resource: Resource) -> Json:
-    own_id = resource.instance_id if isinstance(resource, Machine) else resource.resource_id
-    space, kind, name = own_id.split("/")[-3:]
-    return {"id": own_id, "name": name, "type": f"{space}/{kind}", "location": resource.location}
-
-
-def list_resources(world: World, call: Call) -> HttpResponse:
+def list_resources(world: World, call: Call) -> Json:
     """All resources of the type that the path ends in, in its resource group or subscription."""
-    require_place(world, call.names["subscription"], call.names.get("group"))
-    folder, _, rest = call.path.removeprefix("/arm").lower().partition("/providers/")
+    require_place(world, call.names)
+    folder, _, rest = _path(call).partition("/providers/")
     found = (
         resource
         for own_id, resource in world.resources.items()
@@ -48,33 +38,36 @@ def list_resources(world: World, call: Call) -> HttpResponse:
     return list_items(world, call, [_show(world, call, resource) for resource in found])
 
 
-def list_instances(world: World, call: Call) -> HttpResponse:
+def list_instances(world: World, call: Call) -> Json:
     """The instances of a uniform scale set; those of a flexible one are virtual machines of the resource group."""
-    require_place(world, call.names["subscription"], call.names["group"])
-    set_id = call.path.removeprefix("/arm").lower().removesuffix("/virtualmachines")
+    require_place(world, call.names)
+    set_id = _path(call).removesuffix("/virtualmachines")
     if not isinstance(world.resources.get(set_id), ScaleSet):
         raise not_found()
     found = (machine for machine in world.machines.values() if machine.instance_id.lower().startswith(f"{set_id}/"))
     return list_items(world, call, [_show(world, call, machine) for machine in found])
 
 
-def read_instance_view(world: World, call: Call) -> HttpResponse:
+def read_instance_view(world: World, call: Call) -> Json:
     """The state of a virtual machine, or of an instance of a uniform scale set."""
-    return answer(world, _instance_view(world, _virtual_machine(world, call)))
+    return _instance_view(world, _virtual_machine(world, call))
 
 
 def change_power(world: World, call: Call) -> HttpResponse:
     """Do what the path ends in to a virtual machine, or to an instance of a uniform scale set: at once, without 202."""
-    machine = _virtual_machine(world, call)
-    states = {action.lower(): state for action, state in POWER.items()}
-    world.power[machine.instance_id] = states[call.path.lower().rpartition("/")[2]]
+    machine, action = _virtual_machine(world, call), _path(call).rpartition("/")[2]
+    world.power[machine.instance_id] = next(state for name, state in POWER.items() if name.lower() == action)
     return HttpResponse(200, headers(world))
+
+
+def _path(call: Call) -> str:
+    return call.path.removeprefix("/arm").lower()
 
 
 def _virtual_machine(world: World, call: Call) -> Machine:
     """The machine of a path that says behind it what is asked of it."""
-    require_place(world, call.names["subscription"], call.names["group"])
-    machine = world.resources.get(call.path.removeprefix("/arm").lower().rpartition("/")[0])
+    require_place(world, call.names)
+    machine = world.resources.get(_path(call).rpartition("/")[0])
     if not isinstance(machine, Machine) or machine.kind == "resource":
         raise not_found()
     return machine
@@ -85,117 +78,72 @@ def _instance_view(world: World, machine: Machine) -> Json:
     return {"statuses": [{"code": f"PowerState/{state}", "level": "Info", "displayStatus": f"VM {state}"}]}
 
 
-def read_system_identity(world: World, call: Call) -> HttpResponse:
+def read_system_identity(world: World, call: Call) -> Json:
     """The system-assigned identity of a resource."""
-    own_id = call.names["resource"].lower()
-    found = world.resources.get(own_id)
+    found = world.resources.get(call.names["resource"].lower())
     system = None if found is None or isinstance(found, Identity) else found.system
     if system is None:
         raise not_found()
-    shown = show_identity(world, system)
     path = f"{system.resource_id}/providers/Microsoft.ManagedIdentity/identities/default"
-    return answer(world, {**shown, "id": path, "name": "default", "type": "Microsoft.ManagedIdentity/identities"})
+    own = {"id": path, "name": "default", "type": "Microsoft.ManagedIdentity/identities"}
+    return _show(world, call, system) | own
 
 
-def read_resource(world: World, call: Call) -> HttpResponse:
+def read_resource(world: World, call: Call) -> Json:
     """The resource of this id, of any type."""
-    require_place(world, call.names["subscription"], call.names.get("group"))
-    found = world.resources.get(call.path.removeprefix("/arm").lower())
+    require_place(world, call.names)
+    found = world.resources.get(_path(call))
     if found is None:
         raise not_found()
-    return answer(world, _show(world, call, found))
+    return _show(world, call, found)
 
 
 def not_found() -> Refusal:
     return Refusal(404, "ResourceNotFound", "The resource was not found in its resource group.")
 
 
+def _own(resource: Resource) -> Json:
+    """What is shown of a resource of any kind."""
+    own_id = resource.instance_id if isinstance(resource, Machine) else resource.resource_id
+    kinds = own_id.rpartition("/providers/")[2].split("/")
+    name = resource.instance_name if isinstance(resource, Machine) else kinds[-1]
+    return {"id": own_id, "name": name, "type": "/".join((kinds[0], *kinds[1::2])), "location": resource.location}
+
+
 def _show(world: World, call: Call, found: Resource) -> Json:
+    own = _own(found)
     if isinstance(found, Identity):
-        return show_identity(world, found)
+        ids = {"tenantId": world.tenant_id, "principalId": found.principal_id, "clientId": found.client_id}
+        return {**own, "type": USER_IDENTITY, "tags": {}, "properties": ids}
     if isinstance(found, ScaleSet):
-        return show_scale_set(world, found)
+        uniform = found.kind == "vmss_uniform"
+        mode = {"orchestrationMode": "Uniform" if uniform else "Flexible", "provisioningState": "Succeeded"}
+        # A flexible set does not show the principals of its identities; each identity has to be read for that.
+        return {**own, **_identity(world, found, with_principals=uniform), "properties": mode}
     if found.kind == "resource":
-        return show_other(world, call, found)
-    return show_machine(world, found, with_view=call.query.get("$expand", "").lower() == "instanceview")
+        versions = TYPE_VERSIONS.get(own["type"])
+        if versions and call.query["api-version"] not in versions:
+            raise Refusal(400, "NoRegisteredProviderFound", "No resource provider is registered for this api-version.")
+        shown = {"kind": "app", "location": DISPLAY_LOCATIONS.get(found.location, found.location)}
+        return {**own, **shown, **_identity(world, found), "properties": {}}
+    properties: Json = {"vmId": found.vm_id, "provisioningState": "Succeeded"}
+    if found.kind == "vmss_flexible" and found.scale_set:
+        properties["virtualMachineScaleSet"] = {"id": found.scale_set.resource_id}
+    if call.query.get("$expand", "").lower() == "instanceview":
+        properties["instanceView"] = _instance_view(world, found)
+    return {**own, **_identity(world, found), "properties": properties}
 
 
-def show_machine(world: World, machine: Machine, with_view: bool) -> Json:
-    properties: Json = {"vmId": machine.vm_id, "provisioningState": "Succeeded"}
-    if machine.kind == "vmss_flexible" and machine.scale_set:
-        properties["virtualMachineScaleSet"] = {"id": machine.scale_set.resource_id}
-    if with_view:
-        properties["instanceView"] = _instance_view(world, machine)
-    uniform = machine.kind == "vmss_uniform"
-    return {
-        "id": machine.instance_id,
-        "name": machine.instance_name,
-        "type": f"{SCALE_SET}/virtualMachines" if uniform else VIRTUAL_MACHINE,
-        "location": machine.location,
-        **_identity(world, machine.system, machine.users),
-        "properties": properties,
-    }
-
-
-def show_scale_set(world: World, scale_set: ScaleSet) -> Json:
-    """A flexible set does not show the principals of its identities; each identity has to be read for that."""
-    uniform = scale_set.kind == "vmss_uniform"
-    return {
-        "id": scale_set.resource_id,
-        "name": scale_set.name,
-        "type": SCALE_SET,
-        "location": scale_set.location,
-        **_identity(world, scale_set.system, scale_set.users, with_principals=uniform),
-        "properties": {
-            "orchestrationMode": "Uniform" if uniform else "Flexible",
-            "provisioningState": "Succeeded",
-        },
-    }
-
-
-def show_identity(world: World, identity: Identity) -> Json:
-    return {
-        "id": identity.resource_id,
-        "name": identity.name,
-        "type": USER_IDENTITY,
-        "location": identity.location,
-        "tags": {},
-        "properties": {
-            "tenantId": world.tenant_id,
-            "principalId": identity.principal_id,
-            "clientId": identity.client_id,
-        },
-    }
-
-
-def show_other(world: World, call: Call, resource: Machine) -> Json:
-    space, kind, name = resource.resource_id.split("/")[-3:]
-    versions = TYPE_VERSIONS.get(f"{space}/{kind}")
-    if versions and call.query["api-version"] not in versions:
-        raise Refusal(400, "NoRegisteredProviderFound", "No resource provider is registered for this api-version.")
-    return {
-        "id": resource.resource_id,
-        "name": name,
-        "type": f"{space}/{kind}",
-        "kind": "app",
-        "location": DISPLAY_LOCATIONS.get(resource.location, resource.location),
-        **_identity(world, resource.system, resource.users),
-        "properties": {},
-    }
-
-
-def _identity(
-    world: World, system: Identity | None, users: tuple[Identity, ...], with_principals: bool = True
-) -> dict[str, Json]:
+def _identity(world: World, of: Machine | ScaleSet, with_principals: bool = True) -> Json:
     """The `identity` member; empty if the resource has no identity."""
-    kinds = [kind for kind, present in (("SystemAssigned", system), ("UserAssigned", users)) if present]
+    kinds = [kind for kind, present in (("SystemAssigned", of.system), ("UserAssigned", of.users)) if present]
     block: Json = {"type": ", ".join(kinds)}
-    if system is not None:
-        block |= {"principalId": system.principal_id, "tenantId": world.tenant_id}
-    if users:
+    if of.system is not None:
+        block |= {"principalId": of.system.principal_id, "tenantId": world.tenant_id}
+    if of.users:
         block["userAssignedIdentities"] = {
             user.resource_id: {"principalId": user.principal_id, "clientId": user.client_id} if with_principals else {}
-            for user in users
+            for user in of.users
         }
     return {"identity": block} if kinds else {}
 

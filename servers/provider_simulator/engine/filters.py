@@ -3,49 +3,51 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
 from attrs import frozen
 
 from .requests import Refusal
+from .shapes import Members
 
 T = TypeVar("T")
 
 TEXT: Final = r"'((?:[^']|'')*)'"
 EQUALS: Final = re.compile(rf"\s*(\w+)\s+eq\s+{TEXT}\s*")
 STARTS: Final = re.compile(rf"\s*startswith\(\s*(\w+)\s*,\s*{TEXT}\s*\)\s*")
-ANY: Final = re.compile(rf"\s*(\w+)/any\(\s*(\w+)\s*:\s*\2\s+eq\s+{TEXT}\s*\)\s*")
+ANY: Final = re.compile(rf"\s*(\w+)/any\(\s*(?P<each>\w+)\s*:\s*(?P=each)\s+eq\s+{TEXT}\s*\)\s*")
 
 
 @frozen
 class Filterable:
-    """The properties that a filter of one kind of object may name, and the attributes that hold them."""
+    """The members of one kind of object that a filter may name, each of which shows an attribute."""
 
-    equals: Mapping[str, str]
-    starts: Mapping[str, str] = {}
-    contains: Mapping[str, str] = {}
+    members: Members
+    equals: str = ""
+    starts: str = ""
+    contains: str = ""
 
     def select(self, objects: Iterable[T], condition: str | None) -> list[T]:
         """The objects that match: `property eq 'x'`, `startswith(property,'x')`, `properties/any(t:t eq 'x')`."""
         if condition is None:
             return list(objects)
         if match := EQUALS.fullmatch(condition):
-            name, text = self._read(self.equals, match[1], match[2])
+            name, text = self._read(self.equals, match)
             return [item for item in objects if _fold(getattr(item, name)) == text]
         if match := STARTS.fullmatch(condition):
-            name, text = self._read(self.starts, match[1], match[2])
+            name, text = self._read(self.starts, match)
             return [item for item in objects if _fold(getattr(item, name)).startswith(text)]
         if match := ANY.fullmatch(condition):
-            name, text = self._read(self.contains, match[1], match[3])
+            name, text = self._read(self.contains, match)
             return [item for item in objects if text in map(_fold, getattr(item, name))]
         raise unsupported()
 
-    @staticmethod
-    def _read(names: Mapping[str, str], name: str, text: str) -> tuple[str, str]:
-        if name not in names:
+    def _read(self, names: str, match: re.Match[str]) -> tuple[str, str]:
+        """The attribute and the text."""
+        if match[1] not in names.split():
             raise unsupported()
-        return names[name], _fold(unquote_text(text))
+        return self.members[match[1]], _fold(unquote_text(match.groups()[-1]))
 
 
 def unsupported() -> Refusal:

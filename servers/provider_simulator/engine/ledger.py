@@ -21,6 +21,7 @@ Applications and principals are deleted first and purged later; all others are p
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from attrs import asdict, evolve, frozen
@@ -50,32 +51,42 @@ class LedgerEntry(Immutable):
 class Ledger:
     """All entries, in the order in which the objects were created."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
         self.entries: list[LedgerEntry] = []
         self._numbers: dict[str, int] = {}
         self._children: dict[str, list[int]] = {}
 
-    def add(self, made: LedgerEntry) -> None:
-        number = len(self.entries)
-        self.entries.append(made)
-        self._numbers[made.id] = number
-        if made.kind in CASCADES:
-            for parent in made.of:
-                self._children.setdefault(parent, []).append(number)
+    def record(
+        self,
+        by: str | None,
+        kind: str,
+        object_id: str,
+        of: tuple[str, ...],
+        display_name: str | None = None,
+        unique_name: str | None = None,
+    ) -> None:
+        """Note what a client created; what the world has from the beginning (`by` nobody) is not noted."""
+        if by is None:
+            return
+        self._numbers[object_id] = len(self.entries)
+        if kind in CASCADES:
+            for parent in of:
+                self._children.setdefault(parent, []).append(len(self.entries))
+        self.entries.append(LedgerEntry(kind, object_id, of, display_name, unique_name, self._now(), by))
 
-    def note_deleted(self, object_id: str, now: float) -> None:
+    def note_deleted(self, object_id: str) -> None:
         """Note that the object, which may have no entry, was deleted, and with it what belongs to it."""
         for number in (self._numbers.get(object_id), *self._children.pop(object_id, ())):
-            made = None if number is None else self.entries[number]
-            if number is not None and made is not None and made.deleted_at is None:
+            if number is not None and (made := self.entries[number]).deleted_at is None:
+                now = self._now()
                 purged_at = None if made.kind in SOFT_DELETED else now
                 self.entries[number] = evolve(made, deleted_at=now, purged_at=purged_at)
-                self.note_deleted(made.id, now)
+                self.note_deleted(made.id)
 
-    def note_purged(self, object_id: str, now: float) -> None:
-        number = self._numbers.get(object_id)
-        if number is not None:
-            self.entries[number] = evolve(self.entries[number], purged_at=now)
+    def note_purged(self, object_id: str) -> None:
+        if (number := self._numbers.get(object_id)) is not None:
+            self.entries[number] = evolve(self.entries[number], purged_at=self._now())
 
     def alive(self) -> list[LedgerEntry]:
         """What was created and is not deleted."""

@@ -44,10 +44,6 @@ def json_response(status: int, value: Any, headers: Mapping[str, str] | None = N
     )
 
 
-def empty_response(status: int = 204) -> HttpResponse:
-    return HttpResponse(status)
-
-
 @frozen
 class Caller:
     """Who sent a request, according to its token."""
@@ -99,11 +95,6 @@ class Call:
             return json.loads(self.body)
         except (ValueError, RecursionError):
             raise Refusal(400, "BadRequest", "The body is not JSON.") from None
-
-
-def admit_anyone(world: object, call: Call) -> Caller:
-    """How a service authenticates whose callers need no access token."""
-    return ANONYMOUS
 
 
 def _pairs(encoded: str) -> Mapping[str, str]:

@@ -1,63 +1,70 @@
-"""Routing: how a request finds its handler."""
+"""Routing: how a request finds its handler, and how what the handler gives back becomes the answer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from attrs import Factory, evolve, field, frozen
 
 from cloudid_core.effects import HttpResponse
 
-from .requests import Call, Caller, Refusal
-
-
-class Throttled(Protocol):
-    """What routing needs of a world."""
-
-    def throttle(self, service: str, call: Call) -> None:
-        """Count the request; `Refusal` 429 if there are too many."""
-
-
-W = TypeVar("W", bound=Throttled)
-
-
-def _pattern(template: str) -> re.Pattern[str]:
-    parts = re.split(r"\{(\w+(?:\.\.\.)?)\}", template)
-    for index, part in enumerate(parts):
-        if index % 2 == 0:
-            parts[index] = re.escape(part)
-        else:
-            name = part.removesuffix("...")
-            parts[index] = f"(?P<{name}>.+)" if part.endswith("...") else f"(?P<{name}>[^/]+)"
-    return re.compile("".join(parts), re.IGNORECASE)
+from .requests import ANONYMOUS, Call, Caller, Json, Refusal, json_response
 
 
 @frozen
-class Route(Generic[W]):
-    """A row of a service's table. `{name}` matches (part of) a segment, `{name...}` the rest; case is ignored."""
+class Created:
+    """What a handler gives back that made something: 201 and its JSON."""
+
+    shown: Json
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    """`{name}` is any text without a slash, `{name...}` any text."""
+    names = re.compile(r"\\\{(\w+)(\\\.\\\.\\\.)?\\\}")
+    pattern = names.sub(lambda name: f"(?P<{name[1]}>{'.+' if name[2] else '[^/]+'})", re.escape(template))
+    return re.compile(pattern, re.IGNORECASE)
+
+
+@frozen
+class Route:
+    """A row of a service's table. `{name}` matches (part of) a segment, `{name...}` the rest; case is ignored.
+
+    The handler gives back JSON (200), `Created` (201), `None` (204), or the response itself.
+    """
 
     method: str
     template: str
-    handler: Callable[[W, Call], HttpResponse]
+    handler: Callable[[Any, Call], Any]
     writes: bool = False
     pattern: re.Pattern[str] = field(init=False, repr=False, default=Factory(lambda s: _pattern(s.template), True))
 
 
+def plain_error(world: object, refusal: Refusal, headers: Mapping[str, str]) -> Json:
+    return {"error": {"code": refusal.code, "message": refusal.message}}
+
+
 @frozen
-class Service(Generic[W]):
+class Service:
     """One of the services that share the simulator's address."""
 
     name: str
     prefix: str
-    routes: tuple[Route[W], ...] = field(repr=False)
-    authenticate: Callable[[W, Call], Caller] = field(repr=False)
-    """Says who calls, before anything else happens; raises a `Refusal`."""
-    render_error: Callable[[W, Refusal], HttpResponse] = field(repr=False)
-    """Writes an error in the service's own format."""
+    routes: tuple[Route, ...] = field(repr=False)
+    authenticate: Callable[[Any, Call], Caller] = field(repr=False, default=lambda world, call: ANONYMOUS)
+    """Says who calls, before anything else happens; raises a `Refusal`. By default anybody may."""
+    headers: Callable[[Any], Mapping[str, str]] = field(repr=False, default=lambda world: {})
+    """The headers of every answer."""
+    error: Callable[[Any, Refusal, Mapping[str, str]], Json] = field(repr=False, default=plain_error)
+    """An error in the service's own format, given the headers of its answer."""
 
-    def answer(self, world: W, call: Call) -> HttpResponse:
+    def refuse(self, world: Any, refusal: Refusal) -> HttpResponse:
+        headers = self.headers(world)
+        return json_response(refusal.status, self.error(world, refusal, headers), {**headers, **refusal.headers})
+
+    def answer(self, world: Any, call: Call) -> HttpResponse:
+        """What a request gets. The world's `throttle` counts it, and raises a `Refusal` if there are too many."""
         possible = (route for route in self.routes if route.method == call.method)
         chosen = next(((route, match) for route in possible if (match := route.pattern.fullmatch(call.path))), None)
         try:
@@ -65,11 +72,21 @@ class Service(Generic[W]):
                 call = evolve(call, names=chosen[1].groupdict(), writes=chosen[0].writes)
             call = evolve(call, caller=self.authenticate(world, call))
             world.throttle(self.name, call)
-            if chosen is not None:
-                return chosen[0].handler(world, call)
-            allowed = ", ".join(sorted({route.method for route in self.routes if route.pattern.fullmatch(call.path)}))
-            if not allowed:
-                raise Refusal(404, "NotFound", "There is nothing at this path.")
-            raise Refusal(405, "MethodNotAllowed", f"Only {allowed} is possible here.", {"allow": allowed})
+            if chosen is None:
+                raise self._no_route(call)
+            given = chosen[0].handler(world, call)
         except Refusal as refusal:
-            return self.render_error(world, refusal)
+            return self.refuse(world, refusal)
+        if isinstance(given, HttpResponse):
+            return given
+        if given is None:
+            return HttpResponse(204, self.headers(world))
+        if isinstance(given, Created):
+            return json_response(201, given.shown, self.headers(world))
+        return json_response(200, given, self.headers(world))
+
+    def _no_route(self, call: Call) -> Refusal:
+        allowed = ", ".join(sorted({route.method for route in self.routes if route.pattern.fullmatch(call.path)}))
+        if not allowed:
+            return Refusal(404, "NotFound", "There is nothing at this path.")
+        return Refusal(405, "MethodNotAllowed", f"Only {allowed} is possible here.", {"allow": allowed})

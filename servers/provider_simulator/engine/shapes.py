@@ -11,7 +11,18 @@ Shape: TypeAlias = Mapping[str, tuple[type, ...]]
 
 NOTHING: Final = type(None)
 NUMBER: Final = (int, float)
+OPTIONAL_TEXT: Final = (str, NOTHING)
 MAX_NUMBER: Final = 1e15
+
+Members: TypeAlias = Mapping[str, Any]
+"""What is shown of an object, by name: a text is an attribute, a function shows the object, the rest is itself."""
+
+
+def show(item: object, members: Members) -> Json:
+    return {
+        name: getattr(item, shown) if type(shown) is str else shown(item) if callable(shown) else shown
+        for name, shown in members.items()
+    }
 
 
 def bad_request(message: str) -> Refusal:

@@ -1,1 +1,16 @@
-"""The directory's API: applications, service principals, groups and deleted items, below `/graph/v1.0`."""
+"""The directory's API: service principals, applications, groups and what they are granted, below `/graph`."""
+
+from typing import Final
+
+from ..engine.routing import Service
+from . import changes, credentials, grants, memberships, objects
+from .conventions import authenticate, error, headers
+
+GRAPH: Final = Service(
+    name="graph",
+    prefix="/graph/",
+    authenticate=authenticate,
+    headers=headers,
+    error=error,
+    routes=(*objects.ROUTES, *changes.ROUTES, *credentials.ROUTES, *grants.ROUTES, *memberships.ROUTES),
+)

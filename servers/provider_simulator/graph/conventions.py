@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
 
-from cloudid_core.effects import HttpResponse
-
 from ..engine.behaviour import Replica
-from ..engine.filters import Filterable, unquote_text
+from ..engine.filters import Filterable
 from ..engine.replicas import Table
-from ..engine.requests import Call, Caller, Json, Refusal, json_response, page
-from ..engine.shapes import Shape, require_object
+from ..engine.requests import Call, Caller, Json, Refusal, page
+from ..engine.shapes import Shape, require_object, show
 from ..identity.tokens import BadToken, graph_audiences, read_bearer
 from ..world.world import World, instant
 
@@ -29,19 +28,24 @@ TOKEN_ERRORS: Final = {
     BadToken.AUDIENCE: "Access token validation failure. Invalid audience.",
 }
 
+bad_request: Final = partial(Refusal, 400, "Request_BadRequest")
+denied: Final = partial(Refusal, 403, "Authorization_RequestDenied")
+over_quota: Final = partial(Refusal, 403, "Directory_QuotaExceeded")
+in_use: Final = partial(Refusal, 409, "Request_MultipleObjectsWithSameKeyValue")
 
-def render_error(world: World, refusal: Refusal) -> HttpResponse:
-    request_id = world.randomness.guid("request")
-    error = {
-        "code": refusal.code,
-        "message": refusal.message,
-        "innerError": {
-            "date": instant(world.now()).removesuffix("Z"),
-            "request-id": request_id,
-            "client-request-id": request_id,
-        },
-    }
-    return json_response(refusal.status, {"error": error}, {"request-id": request_id, **refusal.headers})
+
+def missing(object_id: str) -> Refusal:
+    message = f"Resource '{object_id}' does not exist or one of its queried reference-property objects are not present."
+    return Refusal(404, "Request_ResourceNotFound", message)
+
+
+def headers(world: World) -> dict[str, str]:
+    return {"request-id": world.randomness.guid("request")}
+
+
+def error(world: World, refusal: Refusal, headers: Mapping[str, str]) -> Json:
+    inner = {"date": instant(world.now()).removesuffix("Z"), **headers, "client-request-id": headers["request-id"]}
+    return {"error": {"code": refusal.code, "message": refusal.message, "innerError": inner}}
 
 
 def authenticate(world: World, call: Call) -> Caller:
@@ -51,31 +55,6 @@ def authenticate(world: World, call: Call) -> Caller:
     if caller.object_id not in (world.writers if call.writes else world.readers):
         raise denied("Insufficient privileges to complete the operation.")
     return caller
-
-
-def answer(world: World, value: Json, status: int = 200) -> HttpResponse:
-    return json_response(status, value, {"request-id": world.randomness.guid("request")})
-
-
-def no_content(world: World) -> HttpResponse:
-    return HttpResponse(204, {"request-id": world.randomness.guid("request")})
-
-
-def denied(message: str) -> Refusal:
-    return Refusal(403, "Authorization_RequestDenied", message)
-
-
-def bad_request(message: str) -> Refusal:
-    return Refusal(400, "Request_BadRequest", message)
-
-
-def missing(object_id: str) -> Refusal:
-    message = f"Resource '{object_id}' does not exist or one of its queried reference-property objects are not present."
-    return Refusal(404, "Request_ResourceNotFound", message)
-
-
-def in_use(message: str) -> Refusal:
-    return Refusal(409, "Request_MultipleObjectsWithSameKeyValue", message)
 
 
 def read_body(call: Call, shape: Shape) -> Json:
@@ -106,19 +85,8 @@ def read_object(table: Table[T], call: Call) -> T:
 
 def find_for_write(table: Table[T], object_id: str) -> T:
     """The object as it is, if its creation has reached the replica that writes use; `Refusal` 404."""
-    known, current = table.get(object_id.lower(), Replica.WRITES), table.get(object_id.lower())
-    if known is None or current is None:
-        raise missing(object_id)
-    return current
-
-
-def key_of(call: Call, name: str) -> str:
-    """The alternate key in the path."""
-    return unquote_text(call.names[name])
-
-
-def creates_if_missing(call: Call) -> bool:
-    return "create-if-missing" in (part.strip().lower() for part in call.headers.get("prefer", "").split(","))
+    require(table.get(object_id.lower(), Replica.WRITES), object_id)
+    return require(table.get(object_id.lower()), object_id)
 
 
 def require_upsert(world: World) -> None:
@@ -139,12 +107,12 @@ def refuse_concurrent_change(world: World, object_id: str) -> None:
 
 
 def list_objects(
-    world: World, call: Call, objects: Iterable[T], fields: Filterable, show: Callable[[T], Json]
-) -> HttpResponse:
+    world: World, call: Call, objects: Iterable[T], filters: Filterable, shown: Callable[[T], Json] | None = None
+) -> Json:
     """A page of the objects that match the query's filter."""
     top = call.query.get("$top", str(PAGE_SIZE))
     if not (top.isascii() and top.isdigit() and 1 <= int(top[:4]) <= MAX_TOP):
         raise bad_request(f"'$top' must be 1 to {MAX_TOP}.")
-    shown, following = page(fields.select(objects, call.query.get("$filter")), call, world.base_url, int(top[:4]))
-    value: dict[str, Any] = {"value": [show(item) for item in shown]}
-    return answer(world, value if following is None else {**value, "@odata.nextLink": following})
+    found, following = page(filters.select(objects, call.query.get("$filter")), call, world.base_url, int(top[:4]))
+    value: Json = {"value": [shown(item) if shown else show(item, filters.members) for item in found]}
+    return value if following is None else {**value, "@odata.nextLink": following}

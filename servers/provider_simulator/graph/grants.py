@@ -2,97 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
-
-from cloudid_core.effects import HttpResponse
 
 from ..engine.behaviour import Replica
 from ..engine.filters import Filterable
 from ..engine.requests import Call, Json
-from ..engine.routing import Route
-from ..engine.shapes import Shape
-from ..world.objects import APP_ROLES, DIRECTORY_ROLES, DirectoryRole, Grant, Principal
+from ..engine.routing import Created, Route
+from ..engine.shapes import Members, Shape, show
+from ..world.objects import APP_ROLES, DIRECTORY_ROLES, Grant, Principal
 from ..world.world import World
-from .conventions import (
-    ROOT,
-    answer,
-    bad_request,
-    find_for_write,
-    list_objects,
-    missing,
-    no_content,
-    read_body,
-    read_object,
-    require,
-)
+from .conventions import ROOT, bad_request, find_for_write, list_objects, missing, read_body, read_object, require
 
-ROLE_BODY: Final[Shape] = {"roleDefinitionId": (str,), "principalId": (str,), "directoryScopeId": (str,)}
-APP_ROLE_BODY: Final[Shape] = {"principalId": (str,), "resourceId": (str,), "appRoleId": (str,)}
-DEFINITIONS: Final = Filterable(equals={"id": "id", "displayName": "display_name"})
-ASSIGNMENTS: Final = Filterable(equals={"principalId": "principal_id", "roleDefinitionId": "role_id"})
-NO_FILTER: Final = Filterable(equals={})
+ROLE_BODY: Final[Shape] = dict.fromkeys(("roleDefinitionId", "principalId", "directoryScopeId"), (str,))
+APP_ROLE_BODY: Final[Shape] = dict.fromkeys(("principalId", "resourceId", "appRoleId"), (str,))
 
-
-def show_definition(role: DirectoryRole) -> Json:
-    return {"id": role.id, "displayName": role.display_name, "isBuiltIn": True, "isEnabled": True}
+DEFINITION: Final[Members] = {"id": "id", "displayName": "display_name", "isBuiltIn": True, "isEnabled": True}
+ASSIGNMENT: Final[Members] = {
+    "id": "id",
+    "roleDefinitionId": "role_id",
+    "principalId": "principal_id",
+    "directoryScopeId": lambda _: "/",
+}
+APP_ROLE_ASSIGNMENT: Final[Members] = {
+    "id": "id",
+    "appRoleId": "role_id",
+    "principalId": "principal_id",
+    "principalType": lambda _: "ServicePrincipal",
+    "resourceId": "resource_id",
+}
 
 
-def show_assignment(grant: Grant) -> Json:
-    return {
-        "id": grant.id,
-        "roleDefinitionId": grant.role_id,
-        "principalId": grant.principal_id,
-        "directoryScopeId": "/",
-    }
+def list_definitions(world: World, call: Call) -> Json:
+    return list_objects(world, call, DIRECTORY_ROLES.values(), Filterable(DEFINITION, "id displayName"))
 
 
-def show_app_role_assignment(grant: Grant) -> Json:
-    return {
-        "id": grant.id,
-        "appRoleId": grant.role_id,
-        "principalId": grant.principal_id,
-        "principalType": "ServicePrincipal",
-        "resourceId": grant.resource_id,
-    }
+def read_definition(world: World, call: Call) -> Json:
+    return show(require(DIRECTORY_ROLES.get(call.names["id"].lower()), call.names["id"]), DEFINITION)
 
 
-def list_definitions(world: World, call: Call) -> HttpResponse:
-    return list_objects(world, call, DIRECTORY_ROLES.values(), DEFINITIONS, show_definition)
+def list_assignments(world: World, call: Call) -> Json:
+    found = (grant for grant in world.directory.grants.all(Replica.LISTS) if not grant.resource_id)
+    return list_objects(world, call, found, Filterable(ASSIGNMENT, "principalId roleDefinitionId"))
 
 
-def read_definition(world: World, call: Call) -> HttpResponse:
-    return answer(world, show_definition(require(DIRECTORY_ROLES.get(call.names["id"].lower()), call.names["id"])))
-
-
-def list_assignments(world: World, call: Call) -> HttpResponse:
-    found = [grant for grant in world.directory.grants.all(Replica.LISTS) if not grant.resource_id]
-    return list_objects(world, call, found, ASSIGNMENTS, show_assignment)
-
-
-def assign(world: World, call: Call) -> HttpResponse:
+def assign(world: World, call: Call) -> Created:
     body = read_body(call, ROLE_BODY)
     if body.get("directoryScopeId") != "/":
         raise bad_request("The directory scope is not supported.")
     role = require(DIRECTORY_ROLES.get(body.get("roleDefinitionId", "").lower()), body.get("roleDefinitionId", ""))
     principal = find_for_write(world.directory.principals, body.get("principalId", ""))
-    return _grant(
-        world,
-        call,
-        Grant(id="", principal_id=principal.id, role_id=role.id),
-        "A conflicting object with one or more of the specified property values is present in the directory.",
-        show_assignment,
-    )
+    taken = "A conflicting object with one or more of the specified property values is present in the directory."
+    return _grant(world, call, Grant("", principal.id, role.id), taken, ASSIGNMENT)
 
 
-def list_app_role_assignments(world: World, call: Call) -> HttpResponse:
+def list_app_role_assignments(world: World, call: Call) -> Json:
     principal = read_object(world.directory.principals, call)
     grants = world.directory.grants.all(Replica.LISTS)
-    found = [grant for grant in grants if grant.resource_id and grant.principal_id == principal.id]
-    return list_objects(world, call, found, NO_FILTER, show_app_role_assignment)
+    found = (grant for grant in grants if grant.resource_id and grant.principal_id == principal.id)
+    return list_objects(world, call, found, Filterable(APP_ROLE_ASSIGNMENT))
 
 
-def assign_app_role(world: World, call: Call) -> HttpResponse:
+def assign_app_role(world: World, call: Call) -> Created:
     body, resource = read_body(call, APP_ROLE_BODY), read_object(world.directory.principals, call)
     role_id = body.get("appRoleId", "").lower()
     if body.get("resourceId", "").lower() != resource.id or role_id not in {role["id"] for role in app_roles(resource)}:
@@ -100,27 +70,21 @@ def assign_app_role(world: World, call: Call) -> HttpResponse:
     principal = world.directory.principals.get(body.get("principalId", "").lower(), Replica.WRITES)
     if principal is None or world.directory.principals.get(principal.id) is None:
         raise bad_request("Not a valid reference update.")
-    return _grant(
-        world,
-        call,
-        Grant(id="", principal_id=principal.id, role_id=role_id, resource_id=resource.id),
-        "Permission being assigned already exists on the object.",
-        show_app_role_assignment,
-    )
+    grant = Grant("", principal.id, role_id, resource.id)
+    return _grant(world, call, grant, "Permission being assigned already exists on the object.", APP_ROLE_ASSIGNMENT)
 
 
-def end(world: World, call: Call) -> HttpResponse:
+def _grant(world: World, call: Call, grant: Grant, taken: str, members: Members) -> Created:
+    if any(each.content == grant.content for each in world.directory.grants.all()):
+        raise bad_request(taken)
+    return Created(show(world.directory.add_grant(grant, by=call.caller.client_id), members))
+
+
+def end(world: World, call: Call) -> None:
     grant = world.directory.grants.get(call.names["grant"])
     if grant is None or grant.resource_id != call.names.get("id", "").lower():
         raise missing(call.names["grant"])
     world.directory.end_grant(grant)
-    return no_content(world)
-
-
-def _grant(world: World, call: Call, grant: Grant, taken: str, show: Callable[[Grant], Json]) -> HttpResponse:
-    if any(each.content == grant.content for each in world.directory.grants.all()):
-        raise bad_request(taken)
-    return answer(world, show(world.directory.add_grant(grant, by=call.caller.client_id)), 201)
 
 
 def app_roles(principal: Principal) -> list[Json]:

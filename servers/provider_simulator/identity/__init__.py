@@ -1,1 +1,1 @@
-"""The identity provider: discovery, signing keys, the token endpoint, and the metadata services of machines."""
+"""Login: discovery, keys, the token endpoint, below `/login`; and the metadata services of machines."""

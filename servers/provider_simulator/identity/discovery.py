@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlsplit
 
-from cloudid_core.effects import HttpResponse
-
-from ..engine.requests import Call, Json, json_response
+from ..engine.requests import Call, Json
 from ..world.world import World
 from .errors import require_tenant
 from .keys import SigningKey, published_keys
 
 SHARED_NAMES: Final = ("common", "organizations")
+CAPABILITIES: Final = {
+    "token_endpoint_auth_methods_supported": ["client_secret_post", "private_key_jwt"],
+    "response_types_supported": ["code", "id_token", "token"],
+    "subject_types_supported": ["pairwise"],
+    "id_token_signing_alg_values_supported": ["RS256"],
+    "tenant_region_scope": "WW",
+}
 
 
 def login_address(world: World, call: Call) -> str:
@@ -20,52 +25,35 @@ def login_address(world: World, call: Call) -> str:
     return f"{world.base_url}{call.login}"
 
 
-def discovery_v1(world: World, call: Call) -> HttpResponse:
+def discovery_v1(world: World, call: Call) -> Json:
     require_tenant(world, call.names["tenant"])
     login = login_address(world, call)
-    return json_response(
-        200,
-        {
-            "issuer": f"https://sts.windows.net/{world.tenant_id}/",
-            "jwks_uri": f"{login}/common/discovery/keys",
-            "token_endpoint": f"{login}/{world.tenant_id}/oauth2/token",
-            "authorization_endpoint": f"{login}/{world.tenant_id}/oauth2/authorize",
-            **_capabilities(),
-        },
-    )
-
-
-def discovery_v2(world: World, call: Call) -> HttpResponse:
-    require_tenant(world, call.names["tenant"])
-    tenant = f"{login_address(world, call)}/{world.tenant_id}"
-    return json_response(
-        200,
-        {
-            "issuer": f"{tenant}/v2.0",
-            "jwks_uri": f"{tenant}/discovery/v2.0/keys",
-            "token_endpoint": f"{tenant}/oauth2/v2.0/token",
-            "authorization_endpoint": f"{tenant}/oauth2/v2.0/authorize",
-            **_capabilities(),
-        },
-    )
-
-
-def _capabilities() -> Json:
+    tenant = f"{login}/{world.tenant_id}"
     return {
-        "token_endpoint_auth_methods_supported": ["client_secret_post", "private_key_jwt"],
-        "response_types_supported": ["code", "id_token", "token"],
-        "subject_types_supported": ["pairwise"],
-        "id_token_signing_alg_values_supported": ["RS256"],
-        "tenant_region_scope": "WW",
+        "issuer": f"https://sts.windows.net/{world.tenant_id}/",
+        "jwks_uri": f"{login}/common/discovery/keys",
+        "token_endpoint": f"{tenant}/oauth2/token",
+        "authorization_endpoint": f"{tenant}/oauth2/authorize",
+        **CAPABILITIES,
     }
 
 
-def signing_keys(world: World, call: Call) -> HttpResponse:
+def discovery_v2(world: World, call: Call) -> Json:
+    require_tenant(world, call.names["tenant"])
+    tenant = f"{login_address(world, call)}/{world.tenant_id}"
+    return {
+        "issuer": f"{tenant}/v2.0",
+        "jwks_uri": f"{tenant}/discovery/v2.0/keys",
+        "token_endpoint": f"{tenant}/oauth2/v2.0/token",
+        "authorization_endpoint": f"{tenant}/oauth2/v2.0/authorize",
+        **CAPABILITIES,
+    }
+
+
+def signing_keys(world: World, call: Call) -> Json:
     if call.names["tenant"].lower() not in SHARED_NAMES:
         require_tenant(world, call.names["tenant"])
-    return json_response(
-        200, {"keys": [show_key(world, key, login_address(world, call)) for key in published_keys(world)]}
-    )
+    return {"keys": [show_key(world, key, login_address(world, call)) for key in published_keys(world)]}
 
 
 def show_key(world: World, key: SigningKey, login: str) -> Json:
@@ -81,9 +69,9 @@ def show_key(world: World, key: SigningKey, login: str) -> Json:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def instance_discovery(world: World, call: Call) -> HttpResponse:
+def instance_discovery(world: World, call: Call) -> Json:
     """The other names of this host, which the vendor's libraries ask for first."""
     host = urlsplit(world.base_url).netloc
     names = {"preferred_network": host, "preferred_cache": host, "aliases": [host]}
     document = f"{login_address(world, call)}/{world.tenant_id}/v2.0/.well-known/openid-configuration"
-    return json_response(200, {"tenant_discovery_endpoint": document, "api-version": "1.1", "metadata": [names]})
+    return {"tenant_discovery_endpoint": document, "api-version": "1.1", "metadata": [names]}

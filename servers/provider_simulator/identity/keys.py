@@ -5,23 +5,31 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from attrs import field, frozen
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric.padding import AsymmetricPadding
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from cloudid_core.testing.rsa_keys import BITS, private_key
 
+from ..engine.immutable import Immutable
+from ..engine.requests import Json
 from ..world.world import World
 
 NAME: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "accounts.simulated.example")])
+PADDINGS: Final[dict[str, AsymmetricPadding]] = {
+    "RS256": padding.PKCS1v15(),
+    "PS256": padding.PSS(padding.MGF1(SHA256()), padding.PSS.DIGEST_LENGTH),
+}
 VALID_FROM: Final = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 VALID_TO: Final = datetime.datetime(2050, 1, 1, tzinfo=datetime.UTC)
 
@@ -29,6 +37,39 @@ VALID_TO: Final = datetime.datetime(2050, 1, 1, tzinfo=datetime.UTC)
 def encode_base64url(data: bytes) -> str:
     """Base64url without padding (RFC 7515, section 2)."""
     return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def decode_base64url(text: str) -> bytes:
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+@frozen
+class Jwt(Immutable):
+    """A JWT, taken apart."""
+
+    header: Json
+    claims: Json
+    signed: bytes = field(repr=False)
+    signature: bytes = field(repr=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Jwt:
+        """`ValueError` for anything else, and for an algorithm that is not known."""
+        try:
+            signed, _, signature = text.rpartition(".")
+            header, claims = (json.loads(decode_base64url(part)) for part in signed.split("."))
+            if not isinstance(claims, dict) or header["alg"] not in PADDINGS:
+                raise ValueError
+            return cls(header, claims, signed.encode(), decode_base64url(signature))
+        except (TypeError, KeyError, RecursionError):
+            raise ValueError from None
+
+    def is_signed_by(self, key: rsa.RSAPublicKey) -> bool:
+        try:
+            key.verify(self.signature, self.signed, PADDINGS[self.header["alg"]], SHA256())
+        except InvalidSignature:
+            return False
+        return True
 
 
 @frozen(eq=False)
@@ -42,7 +83,7 @@ class SigningKey:
     def kid(self) -> str:
         return encode_base64url(hashlib.sha1(self.certificate, usedforsecurity=False).digest())
 
-    def jwk(self) -> dict[str, Any]:
+    def jwk(self) -> Json:
         """The public half as an entry of a key set (RFC 7517)."""
         numbers = self.private.public_key().public_numbers()
         return {
@@ -55,12 +96,11 @@ class SigningKey:
             "x5c": [b64encode(self.certificate).decode()],
         }
 
-    def sign(self, claims: dict[str, Any]) -> str:
+    def sign(self, claims: Json) -> str:
         """A JWT, RS256."""
         header = {"typ": "JWT", "alg": "RS256", "x5t": self.kid, "kid": self.kid}
-        signed = ".".join(
-            encode_base64url(json.dumps(part, separators=(",", ":")).encode()) for part in (header, claims)
-        )
+        parts = (json.dumps(part, separators=(",", ":")).encode() for part in (header, claims))
+        signed = ".".join(map(encode_base64url, parts))
         return f"{signed}.{_signature(self, signed)}"
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hmac
 import re
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from cloudid_core.effects import HttpResponse
-
-from ..engine.requests import ANONYMOUS, Call, Caller, Refusal, json_response
+from ..engine.requests import ANONYMOUS, Call, Caller, Json, Refusal
 from ..engine.routing import Route, Service
 from ..world.machines import Identity, Machine
 from ..world.world import World
@@ -29,12 +29,11 @@ ARC: Final = "/arc/token"
 SELECTORS: Final = ("client_id", "object_id", "msi_res_id", "mi_res_id")
 
 
-def bad_request(message: str, code: str = "invalid_request") -> Refusal:
-    return Refusal(400, code, message)
+bad_request: Final = partial(Refusal, 400, "invalid_request")
 
 
-def render_error(world: World, refusal: Refusal) -> HttpResponse:
-    return json_response(refusal.status, {"error": refusal.code, "error_description": refusal.message}, refusal.headers)
+def error(world: World, refusal: Refusal, headers: Mapping[str, str]) -> Json:
+    return {"error": refusal.code, "error_description": refusal.message}
 
 
 def authenticate(world: World, call: Call) -> Caller:
@@ -61,14 +60,14 @@ def _knows_secret(world: World, call: Call, shown: str) -> bool:
     return hmac.compare_digest(shown.encode(), _machine(world, call).platform_secret.encode())
 
 
-def issue_app_service_token(world: World, call: Call) -> HttpResponse:
+def issue_app_service_token(world: World, call: Call) -> Json:
     """The token service of App Service and of functions: the platform gives their processes a secret header."""
     if not _knows_secret(world, call, call.headers.get("x-identity-header", "")):
         raise Refusal(401, "unauthorized", "The identity header is not that of the platform.")
     return issue_token(world, call)
 
 
-def issue_arc_token(world: World, call: Call) -> HttpResponse:
+def issue_arc_token(world: World, call: Call) -> Json:
     """The token service of Arc's agent: its key proves that the caller may read the file that the challenge names."""
     scheme, _, key = call.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "basic" and _knows_secret(world, call, key):
@@ -77,31 +76,27 @@ def issue_arc_token(world: World, call: Call) -> HttpResponse:
     raise Refusal(401, "unauthorized", "The key is missing or wrong.", {"www-authenticate": f"Basic realm={file}"})
 
 
-def issue_token(world: World, call: Call) -> HttpResponse:
+def issue_token(world: World, call: Call) -> Json:
     machine = _machine(world, call)
     resource = call.query.get("resource", "")
     if not resource:
         raise bad_request("Required query variable 'resource' is missing")
     identity = _choose(machine, call)
     if not AUDIENCE.fullmatch(resource):
-        raise bad_request(
-            f"AADSTS500011: The resource principal named {resource} was not found in the tenant.", "invalid_resource"
-        )
+        message = f"AADSTS500011: The resource principal named {resource} was not found in the tenant."
+        raise Refusal(400, "invalid_resource", message)
     access_token, expires_on = _cached_token(world, machine, identity, resource)
     remaining = str(max(0, expires_on - int(world.now())))
-    return json_response(
-        200,
-        {
-            "access_token": access_token,
-            "client_id": identity.client_id,
-            "expires_in": remaining,
-            "expires_on": str(expires_on),
-            "ext_expires_in": remaining,
-            "not_before": str(expires_on - LIFETIME),
-            "resource": resource,
-            "token_type": "Bearer",
-        },
-    )
+    return {
+        "access_token": access_token,
+        "client_id": identity.client_id,
+        "expires_in": remaining,
+        "expires_on": str(expires_on),
+        "ext_expires_in": remaining,
+        "not_before": str(expires_on - LIFETIME),
+        "resource": resource,
+        "token_type": "Bearer",
+    }
 
 
 def _choose(machine: Machine, call: Call) -> Identity:
@@ -135,7 +130,7 @@ def _cached_token(world: World, machine: Machine, identity: Identity, resource: 
     return cached
 
 
-def describe_instance(world: World, call: Call) -> HttpResponse:
+def describe_instance(world: World, call: Call) -> Json:
     machine = _machine(world, call)
     compute = {
         "azEnvironment": "AzurePublicCloud",
@@ -152,14 +147,14 @@ def describe_instance(world: World, call: Call) -> HttpResponse:
         "vmSize": "Standard_D2s_v5",
         "zone": "",
     }
-    return json_response(200, {"compute": compute, "network": {"interface": []}})
+    return {"compute": compute, "network": {"interface": []}}
 
 
 METADATA: Final = Service(
     name="metadata",
     prefix="/machines/",
     authenticate=authenticate,
-    render_error=render_error,
+    error=error,
     routes=(
         Route("GET", "/machines/{machine}/metadata/identity/oauth2/token", issue_token),
         Route("GET", "/machines/{machine}/metadata/instance", describe_instance),

@@ -1,21 +1,18 @@
-"""The token endpoint: access tokens for client secrets and for client assertions."""
+"""The login service: access tokens for client secrets and for client assertions. Callers need no access token."""
 
 from __future__ import annotations
 
 import hmac
 from typing import Final
 
-from cloudid_core.effects import HttpResponse
-
 from ..engine.behaviour import Replica
-from ..engine.requests import Call, json_response
+from ..engine.requests import Call, Json
+from ..engine.routing import Route, Service
 from ..world.objects import Application, Principal
 from ..world.world import World
-from .assertions import JWT_BEARER, read_assertion
-from .certificates import check_certificate, names_certificate
-from .discovery import login_address
-from .errors import require_tenant, token_error
-from .federation import check_federated
+from .assertions import JWT_BEARER, check_assertion
+from .discovery import discovery_v1, discovery_v2, instance_discovery, login_address, signing_keys
+from .errors import error, require_tenant, token_error
 from .keys import current_key
 from .tokens import application_claims, is_first_party
 
@@ -25,35 +22,30 @@ OPENID_SCOPES: Final = {"openid", "offline_access", "profile", "email"}
 """Scopes that the vendor's libraries add to every request; they have no effect here."""
 
 
-def token_v2(world: World, call: Call) -> HttpResponse:
+def token_v2(world: World, call: Call) -> Json:
     principal = _authenticate(world, call)
     scopes = [scope for scope in call.form().get("scope", "").split() if scope not in OPENID_SCOPES]
     if len(scopes) != 1 or not scopes[0].endswith(DEFAULT_SCOPE):
         raise token_error(1002012)
     token = _issue(world, principal, scopes[0].removesuffix(DEFAULT_SCOPE))
-    return json_response(
-        200, {"token_type": "Bearer", "expires_in": LIFETIME, "ext_expires_in": LIFETIME, "access_token": token}
-    )
+    return {"token_type": "Bearer", "expires_in": LIFETIME, "ext_expires_in": LIFETIME, "access_token": token}
 
 
-def token_v1(world: World, call: Call) -> HttpResponse:
+def token_v1(world: World, call: Call) -> Json:
     """The older endpoint, which takes a resource instead of a scope and answers numbers as strings."""
     principal = _authenticate(world, call)
     resource = call.form().get("resource", "")
     token = _issue(world, principal, resource)
     now = int(world.now())
-    return json_response(
-        200,
-        {
-            "token_type": "Bearer",
-            "expires_in": str(LIFETIME),
-            "ext_expires_in": str(LIFETIME),
-            "expires_on": str(now + LIFETIME),
-            "not_before": str(now),
-            "resource": resource,
-            "access_token": token,
-        },
-    )
+    return {
+        "token_type": "Bearer",
+        "expires_in": str(LIFETIME),
+        "ext_expires_in": str(LIFETIME),
+        "expires_on": str(now + LIFETIME),
+        "not_before": str(now),
+        "resource": resource,
+        "access_token": token,
+    }
 
 
 def _authenticate(world: World, call: Call) -> Principal:
@@ -64,17 +56,15 @@ def _authenticate(world: World, call: Call) -> Principal:
         raise token_error(900144)
     if form["grant_type"] != "client_credentials":
         raise token_error(70003)
-    front_end = _front_end(world)
+    front_ends = world.behaviour.front_ends
+    front_end = 0 if front_ends == 1 else int.from_bytes(world.randomness.bytes("front end", 4)) % front_ends
     application = world.directory.application_of(form["client_id"], Replica.SIGN_IN, front_end)
     if application is None:
         raise token_error(700016)
     principal = world.directory.principal_of(application.client_id, Replica.SIGN_IN, front_end)
     if form.get("client_assertion_type") == JWT_BEARER and "client_assertion" in form:
-        assertion = read_assertion(form["client_assertion"])
-        if names_certificate(assertion, application.client_id):
-            check_certificate(world, application, f"{login_address(world, call)}/{call.names['tenant']}", assertion)
-        else:
-            check_federated(world, application.client_id, assertion)
+        address = f"{login_address(world, call)}/{call.names['tenant']}"
+        check_assertion(world, application, address, form["client_assertion"])
     elif "client_secret" in form:
         _check_secret(world, application, principal, form["client_secret"].encode())
     else:
@@ -93,13 +83,23 @@ def _check_secret(world: World, application: Application, principal: Principal |
         raise token_error(7000222)
 
 
-def _front_end(world: World) -> int:
-    """The front end of the token endpoint that the request reaches."""
-    count = world.behaviour.front_ends
-    return 0 if count == 1 else int.from_bytes(world.randomness.bytes("front end", 4)) % count
-
-
 def _issue(world: World, principal: Principal, audience: str) -> str:
     if not is_first_party(world, audience) and not audience.startswith("api://"):
         raise token_error(500011)
     return current_key(world).sign(application_claims(world, principal, audience, LIFETIME))
+
+
+LOGIN: Final = Service(
+    name="login",
+    prefix="/login/",
+    error=error,
+    routes=(
+        Route("GET", "/login/common/discovery/instance", instance_discovery),
+        Route("GET", "/login/{tenant}/.well-known/openid-configuration", discovery_v1),
+        Route("GET", "/login/{tenant}/v2.0/.well-known/openid-configuration", discovery_v2),
+        Route("GET", "/login/{tenant}/discovery/keys", signing_keys),
+        Route("GET", "/login/{tenant}/discovery/v2.0/keys", signing_keys),
+        Route("POST", "/login/{tenant}/oauth2/token", token_v1),
+        Route("POST", "/login/{tenant}/oauth2/v2.0/token", token_v2),
+    ),
+)

@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric import padding
-from cryptography.hazmat.primitives.hashes import SHA256
+from cloudid_core.clouds import CLOUDS
 
 from ..engine.requests import Call, Caller, Json
 from ..world.machines import Identity, Machine
 from ..world.objects import Group, Principal
 from ..world.world import World
-from .keys import signing_key
+from .keys import Jwt, signing_key
 
 ARM_AUDIENCES: Final = frozenset(
-    {
-        "https://management.azure.com",
-        "https://management.core.windows.net",
-        "https://management.usgovcloudapi.net",
-        "https://management.core.usgovcloudapi.net",
-        "https://management.chinacloudapi.cn",
-        "https://management.core.chinacloudapi.cn",
-        "https://management.microsoftazure.de",
-        "https://management.core.cloudapi.de",
-    }
+    address.rstrip("/") for cloud in CLOUDS.values() for address in (cloud.resource_manager, cloud.resource_audience)
 )
-GRAPH_AUDIENCES: Final = frozenset(
-    {
-        "https://graph.microsoft.com",
-        "https://graph.microsoft.us",
-        "https://microsoftgraph.chinacloudapi.cn",
-        "https://graph.microsoft.de",
-    }
-)
+GRAPH_AUDIENCES: Final = frozenset(cloud.directory for cloud in CLOUDS.values())
 OTHER_FIRST_PARTIES: Final = frozenset(
     {
         "https://vault.azure.net",
@@ -165,17 +145,12 @@ def read_bearer(world: World, call: Call, audiences: frozenset[str]) -> Caller |
 
 
 @lru_cache(maxsize=4096)
-def _verified(seed: int, key_count: int, token: str) -> Mapping[str, Any] | None:
+def _verified(seed: int, key_count: int, text: str) -> Mapping[str, Any] | None:
     """The claims of a token that one of the world's keys signed. Cached, since a token is sent many times."""
     try:
-        signed, _, signature = token.rpartition(".")
-        header, payload = (json.loads(_decode(part)) for part in signed.split("."))
-        key = next(key for key in (signing_key(seed, n) for n in range(key_count)) if key.kid == header["kid"])
-        key.private.public_key().verify(_decode(signature), signed.encode(), padding.PKCS1v15(), SHA256())
-    except (ValueError, TypeError, KeyError, StopIteration, InvalidSignature):
+        token = Jwt.parse(text)
+    except ValueError:
         return None
-    return payload if isinstance(payload, dict) else None
-
-
-def _decode(part: str) -> bytes:
-    return urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    keys = (signing_key(seed, number) for number in range(key_count))
+    key = next((key for key in keys if key.kid == token.header.get("kid")), None)
+    return token.claims if key and token.is_signed_by(key.private.public_key()) else None

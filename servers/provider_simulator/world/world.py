@@ -61,7 +61,7 @@ class World:
         self.buckets = Throttle(self.now)
         self.requests_left = 0
         """How many the bucket of the last request would still admit."""
-        self.ledger = Ledger()
+        self.ledger = Ledger(self.now)
         self.directory = Directory(self.replication, self.randomness, self.ledger)
         self.role_definitions: dict[str, RoleDefinition] = {}
         self.role_assignments = RoleAssignments(self.replication)
