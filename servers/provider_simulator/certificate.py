@@ -17,6 +17,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 NAME: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Provider simulator")])
 LIFETIME: Final = datetime.timedelta(days=30)
+USAGES: Final = {
+    **dict.fromkeys(("digital_signature", "key_cert_sign"), True),
+    **dict.fromkeys(("crl_sign", "content_commitment", "key_encipherment", "data_encipherment"), False),
+    **dict.fromkeys(("key_agreement", "encipher_only", "decipher_only"), False),
+}
+"""For a server, and to sign its own certificate, which strict clients require of what they trust."""
+
 HOUR: Final = datetime.timedelta(hours=1)
 
 
@@ -42,7 +49,7 @@ def _certificate(key: ec.EllipticCurvePrivateKey, host: str) -> x509.Certificate
     builder = x509.CertificateBuilder(NAME, NAME, public, x509.random_serial_number(), now - HOUR, now + LIFETIME)
     for extension, critical in (
         (x509.BasicConstraints(ca=True, path_length=0), True),
-        (_key_usage(), True),
+        (x509.KeyUsage(**USAGES), True),
         (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
         (x509.SubjectAlternativeName(_names(host)), False),
         (identifier, False),
@@ -50,21 +57,6 @@ def _certificate(key: ec.EllipticCurvePrivateKey, host: str) -> x509.Certificate
     ):
         builder = builder.add_extension(extension, critical)
     return builder.sign(key, SHA256())
-
-
-def _key_usage() -> x509.KeyUsage:
-    """For a server, and to sign its own certificate, which strict clients require of what they trust."""
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=True,
-        crl_sign=False,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
 
 
 def _names(host: str) -> list[x509.GeneralName]:

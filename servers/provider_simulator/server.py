@@ -8,13 +8,12 @@ import ssl
 import sys
 import threading
 import zlib
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socketserver import TCPServer
-from types import TracebackType
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
@@ -62,6 +61,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     request_queue_size = 128
+    server_bind = TCPServer.server_bind  # which does not look up the host's name
 
     def __init__(self, simulator: Simulator, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         self.tls = tls
@@ -71,11 +71,6 @@ class Server(ThreadingHTTPServer):
         self.connections: set[socket.socket] = set()
         self._lock = threading.Lock()
         super().__init__((host, port), Handler)
-
-    def server_bind(self) -> None:
-        """Bind without looking up the host's name, unlike the standard library."""
-        TCPServer.server_bind(self)
-        self.server_port = self.server_address[1]
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Serve one connection, after its TLS handshake."""
@@ -97,11 +92,7 @@ class Server(ThreadingHTTPServer):
 
 
 class BadBody(Exception):
-    """A body that is answered with an error and the end of the connection."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
+    """A body that is answered with a status of an error and the end of the connection."""
 
 
 def _decoded(body: bytes, encoding: str) -> bytes:
@@ -127,16 +118,14 @@ class Handler(BaseHTTPRequestHandler):
     wbufsize = 1 << 16  # head and body leave in one packet
     timeout = IDLE_SECONDS
 
-    @property
-    def _server(self) -> Server:
-        return cast(Server, self.server)
+    server: Server
 
     def setup(self) -> None:
-        self._server.connections.add(self.request)
+        self.server.connections.add(self.request)
         super().setup()
 
     def finish(self) -> None:
-        self._server.connections.discard(self.request)
+        self.server.connections.discard(self.request)
         super().finish()
 
     def exchange(self) -> None:
@@ -144,10 +133,10 @@ class Handler(BaseHTTPRequestHandler):
         body = self._read_body()
         if body is None:
             return
-        url = self._server.simulator.base_url + self.path
-        answer = self._server.answer(HttpRequest(self.command, url, dict(self.headers.items()), body))
+        url = self.server.simulator.base_url + self.path
+        answer = self.server.answer(HttpRequest(self.command, url, dict(self.headers.items()), body))
         if answer.delay:
-            self._server.closing.wait(answer.delay)
+            self.server.closing.wait(answer.delay)
         if answer.drop:
             self.close_connection = True
             return
@@ -167,42 +156,36 @@ class Handler(BaseHTTPRequestHandler):
         try:
             if not self.path.startswith("/"):
                 raise BadBody(400)
-            body = self._read_chunks() if "transfer-encoding" in self.headers else self._read_bytes()
+            if "transfer-encoding" in self.headers:
+                body = self._read_chunks()
+            else:
+                length = self.headers.get("content-length", "0")
+                if not re.fullmatch("[0-9]{1,10}", length):
+                    raise BadBody(400)
+                body = self._read_exactly(int(length))
             return _decoded(body, self.headers.get("content-encoding", "identity").lower())
         except BadBody as error:
-            self.send_error(error.status)
+            self.send_error(*error.args)
         self.close_connection = True
         return None
-
-    def _read_bytes(self) -> bytes:
-        """A body with a length."""
-        length = self.headers.get("content-length", "0")
-        if not re.fullmatch("[0-9]{1,10}", length):
-            raise BadBody(400)
-        if int(length) > MAX_BODY:
-            raise BadBody(413)
-        return self._read_exactly(int(length))
 
     def _read_chunks(self) -> bytes:
         """A chunked body (RFC 9112, section 7.1). Chunk extensions and trailers are ignored."""
         if self.headers["transfer-encoding"].lower() != "chunked" or "content-length" in self.headers:
             raise BadBody(400)
         body = b""
-        while size := self._read_chunk_size():
-            if len(body) + size > MAX_BODY:
-                raise BadBody(413)
-            body += self._read_exactly(size)
+        while match := re.match(rb"([0-9a-fA-F]{1,8})[ \t]*(;|$)", self._read_line()):
+            size = int(match[1], 16)
+            if not size:
+                break
+            body += self._read_exactly(size, MAX_BODY - len(body))
             if self._read_line():
                 raise BadBody(400)
+        else:
+            raise BadBody(400)
         while self._read_line():
             pass
         return body
-
-    def _read_chunk_size(self) -> int:
-        match = re.match(rb"([0-9a-fA-F]{1,8})[ \t]*(;|$)", self._read_line())
-        if match is None:
-            raise BadBody(400)
-        return int(match[1], 16)
 
     def _read_line(self) -> bytes:
         line = self.rfile.readline(MAX_LINE)
@@ -210,7 +193,9 @@ class Handler(BaseHTTPRequestHandler):
             raise BadBody(400)
         return line[:-2]
 
-    def _read_exactly(self, count: int) -> bytes:
+    def _read_exactly(self, count: int, most: int = MAX_BODY) -> bytes:
+        if count > most:
+            raise BadBody(413)
         read = self.rfile.read(count)
         if len(read) != count:
             raise BadBody(400)
@@ -220,7 +205,7 @@ class Handler(BaseHTTPRequestHandler):
         """Requests are not logged."""
 
 
-class Running:
+class Running(AbstractContextManager["Running"]):
     """A simulator that is being served. Closing it breaks all connections."""
 
     def __init__(self, server: Server, certificate: Path | None) -> None:
@@ -252,12 +237,7 @@ class Running:
                 connection.shutdown(socket.SHUT_RDWR)
         self._server.server_close()
 
-    def __enter__(self) -> Running:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -271,5 +251,5 @@ def start(simulator: Simulator, host: str = "127.0.0.1", port: int = 0, certific
         simulator.world.fetch = fetch_over_http
     server = Server(simulator, host, port, tls)
     shown = f"[{host}]" if ":" in host else host
-    simulator.base_url = f"{'https' if tls else 'http'}://{shown}:{server.server_port}"
+    simulator.base_url = f"{'https' if tls else 'http'}://{shown}:{server.server_address[1]}"
     return Running(server, certificate)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from cloudid_core.documents import table
 from cloudid_core.secrets_engine.grants import MOST
-from cloudid_servers.provider_simulator.world.role_definitions import AMBIGUOUS
+from cloudid_servers.provider_simulator.world.roles import AMBIGUOUS
 from tests.engines import ROLE, SecretsEngine, configured_engine
 from tests.installation import Reply
 

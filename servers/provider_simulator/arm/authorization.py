@@ -11,8 +11,7 @@ from ..engine.requests import Call, Json, Refusal
 from ..engine.routing import Created, Route
 from ..engine.shapes import NOTHING, OPTIONAL_TEXT, Shape, require_object, require_texts
 from ..world.access import granted
-from ..world.role_assignments import RoleAssignment
-from ..world.role_definitions import RoleDefinition
+from ..world.roles import RoleAssignment, RoleDefinition
 from ..world.scopes import covers, subscription_of
 from ..world.world import World, instant
 from .conventions import list_items, require_scope
@@ -134,12 +133,13 @@ def put_assignment(world: World, call: Call) -> Json | Created:
         if world.behaviour.replay_conflict:
             raise _exists()
         return _show_assignment(existing)
-    if world.role_assignments.has(wanted.content):
+    if wanted.content in (each.content for each in world.role_assignments.of(wanted.principal_id)):
         raise _exists()
     subscription = subscription_of(wanted.scope)
     quota, assignments = world.behaviour.quotas["assignments"], world.role_assignments
     # Counting is slow, so it is done only if the quota could be exceeded.
-    if subscription and assignments.table.count >= quota <= assignments.count_within(subscription):
+    within = (covers(subscription, each.scope) for each in assignments.table.all() if subscription)
+    if subscription and assignments.table.count >= quota <= sum(within):
         message = "No more role assignments can be created in the subscription."
         raise Refusal(400, "RoleAssignmentLimitExceeded", message)
     assignments.add(wanted)

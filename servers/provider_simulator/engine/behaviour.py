@@ -62,7 +62,15 @@ class Replica(StrEnum):
     BIN = "bin"
 
 
-BUCKETS: Final = ("arm_reads", "arm_writes", "graph_reads", "graph_writes", "login")
+BUCKETS: Final = {
+    "arm_reads": ("arm", False),
+    "arm_writes": ("arm", True),
+    "graph_reads": ("graph", False),
+    "graph_writes": ("graph", True),
+    "login": ("login", False),
+}
+"""The service of each, and whether its requests change anything."""
+
 QUOTAS: Final = {"applications": 50_000, "passwords": 500, "assignments": 4000}
 
 
@@ -121,13 +129,11 @@ BEHAVIOUR: Final[Shape] = {
     "preset": (str,),
     "delays": (dict,),
     "front_ends": (int,),
-    "name_reuse": NUMBER,
-    "write_conflict": NUMBER,
+    **dict.fromkeys(("name_reuse", "write_conflict"), NUMBER),
     "upsert": (int, NOTHING),
     "replay_conflict": (bool,),
     "page_size": (int,),
-    "quotas": (dict,),
-    "throttle": (dict,),
+    **dict.fromkeys(("quotas", "throttle"), (dict,)),
 }
 DELAYS: Final[Shape] = dict.fromkeys(Replica, (*NUMBER, list))
 LIMITS: Final[Shape] = dict.fromkeys(QUOTAS, (int,))
@@ -151,10 +157,9 @@ def read_behaviour(value: Any, current: Behaviour) -> Behaviour:
         quotas={**base.quotas, **quotas},
         throttle={**base.throttle, **{name: _read_rate(rate) for name, rate in rates.items()}},
     )
-    if not 1 <= behaviour.front_ends <= MAX_FRONT_ENDS:
-        raise bad_request(f"'front_ends' must be 1 to {MAX_FRONT_ENDS}.")
-    if not 1 <= behaviour.page_size <= MAX_PAGE_SIZE:
-        raise bad_request(f"'page_size' must be 1 to {MAX_PAGE_SIZE}.")
+    for name, most in (("front_ends", MAX_FRONT_ENDS), ("page_size", MAX_PAGE_SIZE)):
+        if not 1 <= getattr(behaviour, name) <= most:
+            raise bad_request(f"'{name}' must be 1 to {most}.")
     if behaviour.upsert not in (None, 400, 501):
         raise bad_request("'upsert' must be null, 400 or 501.")
     if min(behaviour.name_reuse, behaviour.write_conflict, *behaviour.quotas.values()) < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from attrs import asdict, define, field, frozen
+from attrs import asdict, define, frozen
 
 from .requests import Call, Json, Refusal
 from .shapes import NOTHING, NUMBER, Shape, bad_request, require_object
@@ -14,12 +14,9 @@ RULE: Final[Shape] = {"match": (dict,), "times": (int, NOTHING), "action": (dict
 MATCH: Final[Shape] = {"method": (str,), "path": (str,), "family": (str,)}
 ACTION: Final[Shape] = {
     "status": (int,),
-    "code": (str,),
-    "message": (str,),
-    "retry_after": NUMBER,
-    "delay": NUMBER,
-    "drop": (bool,),
-    "after_work": (bool,),
+    **dict.fromkeys(("code", "message"), (str,)),
+    **dict.fromkeys(("retry_after", "delay"), NUMBER),
+    **dict.fromkeys(("drop", "after_work"), (bool,)),
 }
 
 SERVICES: Final = ("login", "arm", "graph", "metadata")
@@ -62,30 +59,28 @@ class Rule:
     action: Action
     method: str | None = None
     path: re.Pattern[str] | None = None
-    service: str | None = None
-    times: int | None = field(default=None)
+    family: str | None = None
+    times: int | None = None
 
     def matches(self, service: str, call: Call) -> bool:
         return (
             self.times != 0
-            and self.service in (None, service)
+            and self.family in (None, service)
             and self.method in (None, call.method)
             and (self.path is None or self.path.match(call.path) is not None)
         )
 
     def as_json(self) -> Json:
-        match = {"method": self.method, "path": self.path and self.path.pattern, "family": self.service}
+        match = {"method": self.method, "path": self.path and self.path.pattern, "family": self.family}
         return {"match": match, "times": self.times, "action": asdict(self.action)}
 
 
 def next_fault(rules: list[Rule], service: str, call: Call) -> Action:
     """The action of the first rule that matches and is not used up. Counts as one use of the rule."""
-    for rule in rules:
-        if rule.matches(service, call):
-            if rule.times is not None:
-                rule.times -= 1
-            return rule.action
-    return NO_FAULT
+    rule = next((rule for rule in rules if rule.matches(service, call)), None)
+    if rule is not None and rule.times is not None:
+        rule.times -= 1
+    return NO_FAULT if rule is None else rule.action
 
 
 def read_rules(value: Any) -> list[Rule]:
@@ -105,30 +100,17 @@ def _read_rule(value: Any) -> Rule:
     times = rule.get("times")
     if times is not None and times < 1:
         raise bad_request("'times' must be at least 1, or null for ever.")
-    return Rule(
-        action=_read_action(rule["action"]),
-        method=match["method"].upper() if "method" in match else None,
-        path=_read_pattern(match["path"]) if "path" in match else None,
-        service=match.get("family"),
-        times=times,
-    )
-
-
-def _read_action(value: Any) -> Action:
-    action = Action(**require_object(value, ACTION, "'action'"))
+    action = Action(**require_object(rule["action"], ACTION, "'action'"))
     if action == NO_FAULT:
         raise bad_request("'action' needs a 'status', a 'delay' or a 'drop'.")
     if action.status is not None and not 400 <= action.status <= 599:
         raise bad_request("'status' must be an error's, 400 to 599.")
     if not 0 <= action.delay <= MAX_DELAY or (action.retry_after or 0) < 0:
         raise bad_request(f"'delay' must be 0 to {MAX_DELAY:g} seconds, and 'retry_after' not negative.")
-    return action
-
-
-def _read_pattern(text: str) -> re.Pattern[str]:
     try:
-        if len(text) > MAX_PATTERN:
+        if len(match.get("path", "")) > MAX_PATTERN:
             raise ValueError("too long")
-        return re.compile(text, re.IGNORECASE)
+        path = re.compile(match["path"], re.IGNORECASE) if "path" in match else None
     except (re.error, ValueError) as error:
         raise bad_request(f"'path' is not a regular expression: {error}.") from None
+    return Rule(action, match["method"].upper() if "method" in match else None, path, match.get("family"), times)

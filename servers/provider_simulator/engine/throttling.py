@@ -7,18 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from .behaviour import Rate
+from .behaviour import BUCKETS, Rate
 from .requests import Call, Refusal
 
-BUCKETS: Final = {
-    ("arm", False): "arm_reads",
-    ("arm", True): "arm_writes",
-    ("graph", False): "graph_reads",
-    ("graph", True): "graph_writes",
-    ("login", False): "login",
-}
-"""By service, and whether the request changes anything."""
-
+NAMES: Final = {requests: name for name, requests in BUCKETS.items()}
 PLENTY: Final = 249
 """What is left of a bucket that never gets empty."""
 
@@ -42,7 +34,7 @@ class Throttle:
 
     def take(self, rates: Mapping[str, Rate | None], service: str, call: Call) -> int:
         """Take one request out of its bucket; how many are left. `Refusal` 429 when there was none left."""
-        name = BUCKETS.get((service, call.writes))
+        name = NAMES.get((service, call.writes))
         if name is None:
             return PLENTY
         counts = self.counts.setdefault(name, {"admitted": 0, "throttled": 0})

@@ -8,8 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from ..engine.behaviour import Replica
-from .role_assignments import RoleAssignment
-from .role_definitions import OWNER, READER, RoleDefinition
+from .roles import OWNER, READER, RoleAssignment, RoleDefinition
 from .scopes import covers
 from .world import World
 

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from .access import permit
 from .provisioning import MachineRequest, create_machine
-from .role_definitions import AMBIGUOUS, BUILT_IN, RoleDefinition
+from .roles import AMBIGUOUS, BUILT_IN, RoleDefinition
 from .world import World
 
 SERVICE: Final = "cloudid-service"

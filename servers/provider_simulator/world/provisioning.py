@@ -13,7 +13,8 @@ from .access import permit
 from .machines import SCALE_SET, USER_IDENTITY, VIRTUAL_MACHINE, WEB_SITE, Identity, Machine, ScaleSet, resource_id
 from .world import World
 
-KINDS: Final = ("vm", "vmss_uniform", "vmss_flexible", "resource")
+IN_SETS: Final = ("vmss_uniform", "vmss_flexible")
+KINDS: Final = ("vm", *IN_SETS, "resource")
 IDENTITIES_GROUP: Final = "identities"
 ARC_KEYS: Final = "/var/opt/azcmagent/tokens"
 """The folder that Arc's agent writes keys into, on Linux."""
@@ -47,24 +48,22 @@ def create_machine(world: World, request: MachineRequest) -> Machine:
     subscription = request.subscription or world.subscriptions[0]
     world.resource_groups.setdefault((subscription, request.resource_group.lower()), request.resource_group)
     name = request.resource_name or request.name
-    scale_set = None
-    if request.kind in ("vmss_uniform", "vmss_flexible"):
-        scale_set = _scale_set(world, request, subscription)
+    scale_set = _scale_set(world, request, subscription) if request.kind in IN_SETS else None
+    if scale_set:
         own_id, instance_id = scale_set.resource_id, _instance_id(world, scale_set)
     else:
         kind = VIRTUAL_MACHINE if request.kind == "vm" else request.resource_type
         own_id = instance_id = resource_id(subscription, request.resource_group, kind, name)
     if instance_id.lower() in world.resources:
         raise Refusal(409, "Conflict", f"{instance_id} already exists.")
-    if scale_set and scale_set.kind == "vmss_uniform":
-        system, users = scale_set.system, scale_set.users
+    if scale_set:
+        users = scale_set.users
     else:
-        users = (
-            scale_set.users
-            if scale_set
-            else _user_identities(world, request.user_assigned or (), subscription, request)
-        )
-        system = _system_identity(world, name, instance_id, request) if _wants_system(request) else None
+        users = _user_identities(world, request.user_assigned or (), subscription, request.location)
+    if scale_set and scale_set.kind == "vmss_uniform":
+        system = scale_set.system
+    else:
+        system = _system_identity(world, name, instance_id, request)
     machine = Machine(
         name=request.name,
         kind=request.kind,
@@ -124,26 +123,19 @@ def _check(world: World, request: MachineRequest) -> None:
         raise Refusal(409, "Conflict", "A machine of that name already exists.")
 
 
-def _wants_system(request: MachineRequest) -> bool:
-    """By default a machine has a system-assigned identity, unless it is an instance of a flexible set."""
-    return request.kind != "vmss_flexible" if request.system_assigned is None else request.system_assigned
-
-
 def _scale_set(world: World, request: MachineRequest, subscription: str) -> ScaleSet:
-    name = request.scale_set or request.name
+    name, flexible = request.scale_set or request.name, request.kind == "vmss_flexible"
     existing = world.scale_sets.get(name.lower())
     if existing is not None:
         place = (request.kind, subscription, request.resource_group.lower(), request.location)
         if (existing.kind, existing.subscription, existing.resource_group.lower(), existing.location) != place:
             raise Refusal(409, "Conflict", "A scale set of that name exists, of another kind or in another place.")
-        if request.user_assigned is not None or (
-            request.kind == "vmss_uniform" and request.system_assigned is not None
-        ):
+        if request.user_assigned is not None or (not flexible and request.system_assigned is not None):
             raise Refusal(400, "BadRequest", "The scale set already exists, and its instances share its identities.")
         return existing
     set_id = resource_id(subscription, request.resource_group, SCALE_SET, name)
-    flexible = request.kind == "vmss_flexible"
     default_users = (f"{name}-identity",) if flexible else ()
+    names = default_users if request.user_assigned is None else request.user_assigned
     scale_set = ScaleSet(
         name=name,
         kind=request.kind,
@@ -151,10 +143,8 @@ def _scale_set(world: World, request: MachineRequest, subscription: str) -> Scal
         resource_group=request.resource_group,
         location=request.location,
         resource_id=set_id,
-        system=_system_identity(world, name, set_id, request) if _wants_system(request) and not flexible else None,
-        users=_user_identities(
-            world, default_users if request.user_assigned is None else request.user_assigned, subscription, request
-        ),
+        system=None if flexible else _system_identity(world, name, set_id, request),
+        users=_user_identities(world, names, subscription, request.location),
     )
     world.scale_sets[name.lower()] = world.resources[set_id.lower()] = scale_set
     return scale_set
@@ -168,25 +158,23 @@ def _instance_id(world: World, scale_set: ScaleSet) -> str:
     return resource_id(scale_set.subscription, scale_set.resource_group, VIRTUAL_MACHINE, name)
 
 
-def _system_identity(world: World, name: str, of: str, request: MachineRequest) -> Identity:
+def _system_identity(world: World, name: str, of: str, request: MachineRequest) -> Identity | None:
+    """By default a machine has a system-assigned identity, unless it is an instance of a flexible set."""
+    if not (request.kind != "vmss_flexible" if request.system_assigned is None else request.system_assigned):
+        return None
     principal = world.directory.add_principal(name, "ManagedIdentity")
     return Identity(name, of, principal.id, principal.client_id, request.location)
 
 
-def _user_identities(
-    world: World, names: tuple[str, ...], subscription: str, request: MachineRequest
-) -> tuple[Identity, ...]:
-    return tuple(_user_identity(world, name, subscription, request.location) for name in dict.fromkeys(names))
-
-
-def _user_identity(world: World, name: str, subscription: str, location: str) -> Identity:
-    """The identity of that name, created if there is none: equal names mean the same identity."""
-    existing = world.identities.get(name.lower())
-    if existing is not None:
-        return existing
-    principal = world.directory.add_principal(name, "ManagedIdentity")
-    world.resource_groups.setdefault((subscription, IDENTITIES_GROUP), IDENTITIES_GROUP)
-    own_id = resource_id(subscription, IDENTITIES_GROUP, USER_IDENTITY, name)
-    identity = Identity(name, own_id, principal.id, principal.client_id, location)
-    world.identities[name.lower()] = world.resources[own_id.lower()] = identity
-    return identity
+def _user_identities(world: World, names: tuple[str, ...], subscription: str, location: str) -> tuple[Identity, ...]:
+    """The identities of these names, created where there are none: equal names mean the same identity."""
+    found: dict[str, Identity] = {}
+    for name in dict.fromkeys(names):
+        if name.lower() not in world.identities:
+            principal = world.directory.add_principal(name, "ManagedIdentity")
+            world.resource_groups.setdefault((subscription, IDENTITIES_GROUP), IDENTITIES_GROUP)
+            own_id = resource_id(subscription, IDENTITIES_GROUP, USER_IDENTITY, name)
+            identity = Identity(name, own_id, principal.id, principal.client_id, location)
+            world.identities[name.lower()] = world.resources[own_id.lower()] = identity
+        found[name] = world.identities[name.lower()]
+    return tuple(found.values())

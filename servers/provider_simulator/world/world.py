@@ -21,8 +21,7 @@ from ..engine.throttling import Throttle
 from .directory import Directory
 from .machines import Identity, Machine, Resource, ScaleSet
 from .objects import FederatedCredential
-from .role_assignments import RoleAssignments
-from .role_definitions import RoleDefinition
+from .roles import RoleAssignments, RoleDefinition
 
 Fetch: TypeAlias = Callable[[str], HttpResponse]
 """GETs a URL outside of the cloud. Raises `OSError` when there is no answer."""

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.secrets_engine.grants import GROUP_GRANTS, MOST, ROLE_GRANTS
-from cloudid_servers.provider_simulator.world.role_definitions import AMBIGUOUS
+from cloudid_servers.provider_simulator.world.roles import AMBIGUOUS
 from tests.engines import NO_ID, ROLE, SecretsEngine, configured_engine
 
 SCOPE = "/subscriptions/00000000-0000-4000-8000-000000000001"
