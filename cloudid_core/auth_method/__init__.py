@@ -3,10 +3,9 @@
 from . import config, routes
 from .claims import Claims, check_claims
 from .decision import Needs, decide
-from .explain import CHECK
+from .explain import CHECK, GivenFacts, GivenMachine, given_facts
 from .explanation import RULES, Case, explanation_of
 from .form import LoginForm
-from .given import GivenFacts, GivenMachine, given_facts
 from .roles import Role
 from .roles import check as check_role
 from .verification import UnknownKey, verify_login_jwt

@@ -40,8 +40,7 @@ from ..routing import Call, Catalog, NoFields, PageForm, Route, RouteTable, help
 from ..store import Found
 from ..tokens import Caller, Issue, accessor_of
 from ..tokens.authenticate import authenticate
-from ..wrapping import check_waiting, wrapping_token
-from ..wrapping.wrap import wrap
+from ..wrapping import check_waiting, wrap, wrapping_token
 from .audit_entry import request_entries
 from .body_limit import UNASKED, check_body
 from .destination import Destination, destination_of, known_destination

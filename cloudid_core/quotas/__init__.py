@@ -1,8 +1,15 @@
 """Quotas: how many requests a source may make, and how many leases a role or mount may have."""
 
-from .failed_logins import count_failed_login
 from .lease_count import room_for_lease
-from .rate_limit import READ_AGAIN, forget_quotas, known_quotas, last_quotas, read_quotas, take_request
+from .rate_limit import (
+    READ_AGAIN,
+    count_failed_login,
+    forget_quotas,
+    known_quotas,
+    last_quotas,
+    read_quotas,
+    take_request,
+)
 from .record import LeaseCount, QuotaConfig, Quotas, RateLimit, quota_named, with_quota, without_quota
 
 __all__ = [

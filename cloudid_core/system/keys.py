@@ -1,19 +1,39 @@
-"""The routes of keys: which data key seals now, and new ones for data, tokens and signatures."""
+"""The routes of keys: which data key seals now, and new ones for data, tokens and signatures.
+
+Keys that nothing needs any more are retired, so that new ones can be made for ever. A data key is needed while an entry
+is sealed under it, or a node may still seal under it. Entries are sealed anew under the newest key first. Token keys
+are needed while a token is stored that was made with them, and while batch tokens made with them, which are stored
+nowhere, may live. The first token keys stay: nodes compare their settings by them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from attrs import evolve
 
-from ..context import begin_data_key, begin_token_keys
+from ..context import Context, begin_data_key, begin_token_keys, drop_keys, keep_reserve, read_keyring
 from ..credentials import PLUGINS
+from ..deadline import Deadline
+from ..effects import MOST_ENTRIES, Commit, Entry, Instant, ListKeys, RandomBytes, ReadEntries, Sleep
+from ..errors import Conflict, OutcomeUnknown
 from ..forms import schemas
 from ..messages import NOTHING, READ, WRITE, Answer
+from ..mounts import mount_table
 from ..rotation import begin_key
 from ..routing import COPIED, Call, route
+from ..store import NONCE_SIZE, SealBroken, keys, term_of
+from ..tokens import Token
 from ..values import rfc3339
-from .key_retirement import retire_data_keys, retire_token_keys
+
+KEPT: Final = 64
+"""While there are fewer keys of a sort, none is retired: to find out which are needed reads the whole store."""
+
+REPLACED_FOR: Final = 3600.0
+"""Seconds after which no node seals under a data key, or begins to make a token with keys, that were replaced."""
+
+PAGE: Final = min(100, MOST_ENTRIES)
 
 
 @route("key-status", READ, schemas.members(INTEGER="term encryptions", TIME="install_time"), shape=COPIED)
@@ -53,6 +73,74 @@ async def rotate_token_keys(call: Call) -> Answer:
 async def rotate_signing_keys(call: Call) -> Answer:
     """Publishes a new key for identity tokens of mounts, which signs one period later. Replaces damaged keys."""
     return Answer(data={"signs_from": rfc3339.show(await begin_key(call.context, PLUGINS))})
+
+
+async def retire_data_keys(context: Context, now: Instant, deadline: Deadline) -> None:
+    """Retire data keys that seal nothing any more, if there are many."""
+    ring = await read_keyring(context.settings)
+    if len(ring.data_keys) < KEPT:
+        return
+    await _seal_anew(context, deadline)
+    needed = await _terms_in_use(context, deadline)
+    replaced = zip(ring.data_keys, ring.data_keys[1:], strict=False)
+    old = {key.term for key, successor in replaced if successor.made_at + REPLACED_FOR < now}
+    await drop_keys(context, old - needed, ())
+
+
+async def retire_token_keys(context: Context, now: Instant, deadline: Deadline) -> None:
+    """Retire token keys of which no token is left, if there are many."""
+    ring = await read_keyring(context.settings)
+    if len(ring.token_keys) < KEPT:
+        return
+    mounts = (await mount_table(context.records)).record
+    longest = max(context.settings.max_lease_ttl, *(mount.max_ttl(context.settings) for mount in mounts.live))
+    replaced = zip(ring.token_keys[1:], ring.token_keys[2:], strict=False)
+    old = {each.term for each, successor in replaced if successor.serves_from + longest + REPLACED_FOR < now}
+    after = ""
+    while old and (page := await ListKeys(keys.TOKENS, after, PAGE)):
+        await deadline.remaining()
+        old -= {found.record.key_term for found in await context.records.find_undamaged(page, Token)}
+        after = page[-1]
+        await Sleep(0.0)  # requests run between two pages
+    await drop_keys(context, (), old)
+
+
+async def _seal_anew(context: Context, deadline: Deadline) -> None:
+    """Seal all entries under the newest data key. One that is changed meanwhile is sealed by whoever changes it."""
+    sealer = context.records.sealer
+    after = ""
+    while page := await _next_page(after, deadline):
+        after = max(page)
+        await keep_reserve(context)
+        for key, entry in page.items():
+            if key == keys.RING or term_of(entry.value) == sealer.term:
+                continue
+            try:
+                plain = sealer.open(key, entry.value)
+                await Commit({key: entry.version}, {key: sealer.seal(key, plain, await RandomBytes(NONCE_SIZE))})
+            except (SealBroken, Conflict, OutcomeUnknown):
+                continue
+
+
+async def _terms_in_use(context: Context, deadline: Deadline) -> set[int]:
+    """The terms of all entries."""
+    terms: set[int] = set()
+    after = ""
+    while page := await _next_page(after, deadline):
+        after = max(page)
+        terms |= {term_of(entry.value) for key, entry in page.items() if key != keys.RING}
+    return terms
+
+
+async def _next_page(after: str, deadline: Deadline) -> Mapping[str, Entry]:
+    """The entries of the next page that are still there; nothing behind the last."""
+    while listed := await ListKeys("", after, PAGE):
+        await deadline.remaining()
+        await Sleep(0.0)  # requests run between two pages
+        if found := await ReadEntries(listed):
+            return found
+        after = listed[-1]
+    return {}
 
 
 ROUTES: Final = (

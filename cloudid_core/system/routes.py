@@ -19,32 +19,29 @@ from . import (
     policies,
     quotas,
     recent_logins,
-    remount,
     retiring,
     specifications,
     ui_mounts,
     wrapping,
 )
 
-ROUTES: Final = RouteTable(
-    (
-        *health.ROUTES,
-        *metrics.ROUTES,
-        *keys.ROUTES,
-        *policies.ROUTES,
-        *capabilities.ROUTES,
-        *mounts.ROUTES,
-        *remount.ROUTES,
-        *retiring.ROUTES,
-        *ui_mounts.ROUTES,
-        *recent_logins.ROUTES,
-        *specifications.ROUTES,
-        *leases.ROUTES,
-        *audit.ROUTES,
-        *audited_headers.ROUTES,
-        *quotas.ROUTES,
-        *applied.ROUTES,
-        *wrapping.ROUTES,
-    )
+MODULES: Final = (
+    health,
+    metrics,
+    keys,
+    policies,
+    capabilities,
+    mounts,
+    retiring,
+    ui_mounts,
+    recent_logins,
+    specifications,
+    leases,
+    audit,
+    audited_headers,
+    quotas,
+    applied,
+    wrapping,
 )
+ROUTES: Final = RouteTable(tuple(row for module in MODULES for row in module.ROUTES))
 COMPONENT: Final = Component(kind=SYSTEM.kind, type=SYSTEM.type, routes=ROUTES, doc="The service itself.")

@@ -1,14 +1,16 @@
-"""Revoke a token: the caller's own, or another one by its text or its accessor."""
+"""Revoke a token: the caller's own, or another one by its text or its accessor; and ask for dead ones to be removed."""
 
 from __future__ import annotations
 
 from attrs import frozen
 
+from ..context import Due, queue
 from ..errors import Code, EntryDamaged, Refused
-from ..forms import TEXT, setting
+from ..forms import TEXT, schemas, setting
 from ..messages import NOTHING, WRITE, Answer
-from ..routing import Call, route
-from ..store import keys
+from ..mounts import TOKEN
+from ..routing import Answers, Call, route
+from ..store import Changes, keys
 from ..tokens import Token, find_by_accessor, find_by_text, hierarchy
 from .look_up import AccessorForm
 
@@ -67,3 +69,15 @@ async def _revoke(call: Call, token: Token) -> Answer:
 def _refuse_batch(token: Token) -> None:
     if token.is_batch:
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "they cannot be revoked")
+
+
+@route("tidy", WRITE, Answers(accepted=schemas.NULL))
+async def tidy(call: Call) -> Answer:
+    """Asks for dead tokens to be removed soon."""
+    due_key = keys.due(0.0, queue.TIDY, TOKEN.id, "")  # one, however many requests ask
+    await call.context.records.commit(Changes(puts={due_key: Due()}))
+    return Answer(
+        status=202,
+        warnings=("dead tokens are removed in the background; another round has been asked for",),
+        wake_at=call.now,
+    )

@@ -9,7 +9,7 @@ from attrs import evolve
 from ..messages import WRITE
 from ..mounts import TOKEN
 from ..routing import Component, RouteTable
-from . import create, look_up, renewal, revocation, roles, tidy
+from . import create, look_up, renewal, revocation, roles
 
 ROUTES: Final = RouteTable(
     (
@@ -30,7 +30,7 @@ ROUTES: Final = RouteTable(
         revocation.revoke_orphan,
         look_up.list_accessors,
         *roles.ROLES.routes("Registers or updates a role that tokens are created with."),
-        tidy.tidy,
+        revocation.tidy,
     )
 )
 COMPONENT: Final = Component(

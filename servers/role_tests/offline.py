@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from cloudid_core.auth_method.explain import ExplainForm
+from cloudid_core.auth_method.explain import ExplainForm, given_claims, given_facts
 from cloudid_core.auth_method.explanation import Case as Login
 from cloudid_core.auth_method.explanation import Trust, explanation_of
 from cloudid_core.auth_method.form import validate
-from cloudid_core.auth_method.given import given_claims, given_facts
 from cloudid_core.auth_method.roles import Role, check
 from cloudid_core.caches import Caches
 from cloudid_core.errors import Code, Refused

@@ -20,7 +20,7 @@ from cloudid_core.auth_method.roles import Role as AuthRole
 from cloudid_core.forms.fields import spellings_of
 from cloudid_core.secrets_engine.config import Config as EngineConfig
 from cloudid_core.secrets_engine.roles import Role as EngineRole
-from cloudid_core.token_store.create_request import CreateForm
+from cloudid_core.token_store.create import CreateForm
 from tests.incidents.spellings import spellings, told
 from tests.servers.audit.test_devices import TOKEN, Service, furnish, serving
 from tests.servers.audit.test_secrets import HIDDEN, secrets_in

@@ -6,8 +6,8 @@ import pytest
 
 from cloudid_core.audit.device import ADMITTED
 from cloudid_core.auth_method.decision import NO_FACTS, Facts
+from cloudid_core.auth_method.explain import given_claims, given_facts
 from cloudid_core.auth_method.explanation import explanation_of
-from cloudid_core.auth_method.given import given_claims, given_facts
 from cloudid_core.errors import Code, Refused
 
 from ... import cases

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.caches import Bounded
-from cloudid_core.quotas.bucket import Taken, take
+from cloudid_core.quotas.rate_limit import Taken, take
 
 
 def buckets(size: int = 4) -> Bounded[Hashable, Any]:

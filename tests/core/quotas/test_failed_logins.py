@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.quotas.failed_logins import ALLOWED, INTERVAL
+from cloudid_core.quotas.rate_limit import ALLOWED, INTERVAL
 from tests.installation import HOME, Installation, Refusal
 from tests.logins import configure_logins, login_form
 

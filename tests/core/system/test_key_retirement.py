@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cloudid_core.context.keyring import PUBLISHED_AHEAD, read_keyring
 from cloudid_core.store.sealing import Keyring
-from cloudid_core.system.key_retirement import KEPT, REPLACED_FOR
+from cloudid_core.system.keys import KEPT, REPLACED_FOR
 from tests.installation import Installation
 from tests.logins import configure_logins, log_in
 from tests.tokens import create_token, is_valid, new_token

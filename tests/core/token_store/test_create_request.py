@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.errors import Code, Refused
-from cloudid_core.token_store.create_request import CreateForm, check_caller, check_sudo, policies_of, type_of
+from cloudid_core.token_store.create import CreateForm, check_caller, check_sudo, policies_of, type_of
 from cloudid_core.token_store.roles import TokenRole
 
 from ..tokens.test_record import token

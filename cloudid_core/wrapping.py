@@ -1,4 +1,4 @@
-"""Wrap an answer: it goes to the store, and the caller gets a token that shows it once.
+"""Response wrapping: an answer goes to the store, and the caller gets a token that shows it once.
 
 The token is made up before the request is executed. A commit that makes a lease or token for the answer writes the
 wrapping token with it, so that they end with it even if the process dies before the answer is wrapped.
@@ -9,19 +9,19 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
-from ..context import Context
-from ..effects import ABSENT, Instant, ListKeys, Now, RandomBytes
-from ..errors import CloudidError, Code, Refused
-from ..leases import end_lease
-from ..messages import Answer, WrapInfo
-from ..mounts import TOKEN
-from ..policies import RESPONSE_WRAPPING
-from ..store import Changes, keys
-from ..tokens import RANDOM_SIZE, Issue, Token, find_token, mint, revoke
-from ..values import rfc3339
-from .record import Wrapped
+from .context import Context, Due
+from .effects import ABSENT, Instant, ListKeys, Now, RandomBytes
+from .errors import CloudidError, Code, Refused
+from .leases import end_lease
+from .messages import Answer, WrapInfo
+from .mounts import TOKEN
+from .policies import RESPONSE_WRAPPING
+from .store import Changes, Found, keys
+from .tokens import RANDOM_SIZE, Issue, Token, find_token, mint, revoke
+from .values import rfc3339
 
 ANSWER_LIMIT: Final = 256 * 1024
 """Longest answer that is wrapped, in bytes."""
@@ -31,6 +31,48 @@ MOST_WAITING: Final = 1000
 
 COME_AGAIN: Final = 60.0
 """Seconds after which to try again when so many wait."""
+
+
+class Wrapped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An answer that no client has seen yet.
+
+    Its lease or its token hangs on the wrapping token: when that ends without having been unwrapped, they end too.
+    `new_lease` and `new_token` are ids, empty where the answer gives none for the first time.
+    """
+
+    body: str
+    path: str
+    created_at: Instant
+    ttl: int
+    new_lease: str = ""
+    new_token: str = ""
+    accessor: str = ""
+    """The accessor of the token in the answer."""
+
+    def __repr__(self) -> str:
+        return f"<Wrapped answer of {self.path}>"
+
+    @property
+    def has_dependants(self) -> bool:
+        return bool(self.new_lease or self.new_token)
+
+    def dependant_keys(self, token: Token) -> tuple[str, ...]:
+        """What makes the background end the lease or token when the wrapping token ends."""
+        return token.dependant_keys(self.new_lease, self.new_token)
+
+    def tie(self, token: Token) -> Changes:
+        """Writes this under its wrapping token, with what hangs on that."""
+        index_keys = (*token.wrapped_keys, *self.dependant_keys(token))
+        return Changes(puts={**dict.fromkeys(index_keys, Due()), keys.wrapped(token.id): self})
+
+    def release(self, token: Found[Token], now: Instant) -> Changes:
+        """Ends the wrapping token, but nothing that hangs on it.
+
+        A put ends it, not a delete: if the store cannot tell the outcome, only what was put proves who unwrapped it.
+        """
+        spent = replace(token.record, expires_at=now, has_dependants=False)
+        deletes = (*token.record.wrapped_keys, *self.dependant_keys(token.record))
+        return Changes(token.expected, {token.key: spent}, deletes)
 
 
 async def check_waiting(context: Context, token_id: str, now: Instant) -> None:
