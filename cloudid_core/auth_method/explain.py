@@ -36,8 +36,6 @@ UNVERIFIED: Final = (Code.JWT_MALFORMED, Code.LOGIN_REFUSED, Code.JWT_CLAIM_MISS
 
 @define(kw_only=True)
 class ExplainForm(LoginForm):
-    """A login to be explained."""
-
     jwt: str = setting(TEXT, "", "The machine's signed identity; or else `claims`.", repr=False)
     claims: Any = setting(ANY, None, "The payload of a token as data; `iss`, `aud`, `tid` and `exp` may be left out.")
     facts: Any = setting(ANY, None, "With `claims`: what the provider says of `machine` and `groups`; null: unknown.")

@@ -31,8 +31,6 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class _Members(msgspec.Struct, kw_only=True, gc=False):
-    """An object of an entry."""
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
@@ -235,7 +233,6 @@ def _accessor(device: Device, accessor: str) -> str:
 
 
 def _granted(device: Device, block: AuthBlock) -> _Token:
-    """The token that a response gives."""
     return _Token(
         client_token=device.hasher.text(block.client_token),
         accessor=_accessor(device, block.accessor),

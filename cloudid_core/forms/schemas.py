@@ -44,7 +44,6 @@ def members(optional: Mapping[str, Schema | str] | None = None, /, **always: Sch
 
 
 def _apart(written: Mapping[str, Schema | str]) -> dict[str, Schema]:
-    """Each member by its name."""
     apart: dict[str, Schema] = {}
     for name, schema in written.items():
         apart |= dict.fromkeys(schema.split(), KINDS[name]) if isinstance(schema, str) else {name: schema}

@@ -29,7 +29,6 @@ THE_REST: Final = "(the rest)"
 
 
 def add(numbers: Numbers, name: str, labels: Labels = (), amount: float = 1) -> None:
-    """Raise a counter."""
     series = numbers.setdefault(name, {})
     row = series.get(labels)
     if row is None:

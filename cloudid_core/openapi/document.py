@@ -68,7 +68,6 @@ def place_of(mount: Mount, *, generic: bool = False) -> str:
 
 
 def generic_place(kind: str, type_name: str) -> str:
-    """The place of all mounts of a type."""
     return f"{AUTH}/{{{type_name}_mount_path}}" if kind == AUTH else f"{{{type_name}_mount_path}}"
 
 
@@ -79,7 +78,6 @@ def paths_of(component: Component, place: str) -> str:
 
 
 def document_of(paths: Iterable[str]) -> str:
-    """The document with these paths."""
     head = _encode(HEAD).decode().removesuffix("}")
     return f'{head},"paths":{{{",".join(dict.fromkeys(paths))}}}}}\n'
 

@@ -38,7 +38,6 @@ def shown_path(route: Route, table: RouteTable) -> str:
 
 
 def parameters_in(path: str) -> list[Json]:
-    """The parameters that a path captures."""
     return [
         {"name": name, "in": "path", "required": True, "schema": {**schemas.TEXT, "pattern": SEGMENT}}
         for name in re.findall(r"{([a-z_]+)}", path)

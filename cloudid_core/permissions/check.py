@@ -33,8 +33,6 @@ Scopes = Callable[[Call], Program[set[str]]]
 
 @frozen(kw_only=True)
 class PermissionsForm:
-    """Where to look."""
-
     scope: str = setting(TEXT, "", "Scope of the resource manager; empty: those that the mount's roles name.")
 
 
@@ -101,7 +99,6 @@ MEMBERS: Final = schemas.members(
 
 
 def permissions_route(scopes: Scopes) -> Route:
-    """The route `permissions` of a component."""
 
     @route("permissions", READ, MEMBERS, refusals=PROVIDER, form=PermissionsForm)
     async def read_permissions(call: Call) -> Answer:

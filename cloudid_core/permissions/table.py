@@ -59,12 +59,9 @@ MANAGEMENT: Final = "management-and-governance"
 """Pages of the resource manager's actions."""
 
 READ_IDENTITIES: Final = _action(IDENTITY, "Microsoft.ManagedIdentity/userAssignedIdentities/read")
-ADD_PASSWORDS: Final = _directory(
-    "application-addpassword", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"
-)
-MAKE_APPLICATIONS: Final = _directory(
-    "application-post-applications", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"
-)
+OWNED_OR_ALL: Final = ("Application.ReadWrite.OwnedBy", "Application.ReadWrite.All")
+ADD_PASSWORDS: Final = _directory("application-addpassword", *OWNED_OR_ALL)
+MAKE_APPLICATIONS: Final = _directory("application-post-applications", *OWNED_OR_ALL)
 READ_PERMISSIONS: Final = _action(MANAGEMENT, "Microsoft.Authorization/permissions/read")
 CHECK: Final = "the check of permissions"
 CHECK_DOC: Final = "Without it the provider does not say which actions are granted, and all of them count as missing."
@@ -155,35 +152,25 @@ FEATURES: Final = (
         "roles with proof federated_credential",
         "A federated identity credential is added to the role's application. `Application.ReadWrite.OwnedBy` is"
         " enough if we own it.",
-        _directory(
-            "application-post-federatedidentitycredentials",
-            "Application.ReadWrite.OwnedBy",
-            "Application.ReadWrite.All",
-        ),
+        _directory("application-post-federatedidentitycredentials", *OWNED_OR_ALL),
     ),
     _feature(
         SECRET,
         "roles with proof certificate",
         "A certificate is added to the role's application. `Application.ReadWrite.OwnedBy` is enough if we own it.",
-        _directory("application-update", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"),
+        _directory("application-update", *OWNED_OR_ALL),
     ),
     _feature(
         SECRET,
         "permanently_delete",
         "Deleted applications and principals are removed for good.",
-        _directory("directory-deleteditems-delete", "Application.ReadWrite.OwnedBy", "Application.ReadWrite.All"),
+        _directory("directory-deleteditems-delete", *OWNED_OR_ALL),
     ),
     _feature(
         SECRET,
         "reconcile",
         "Applications and principals are listed; a repair needs what made them.",
-        _directory(
-            "application-list",
-            "Application.Read.All",
-            "Application.ReadWrite.OwnedBy",
-            "Application.ReadWrite.All",
-            "Directory.Read.All",
-        ),
+        _directory("application-list", "Application.Read.All", *OWNED_OR_ALL, "Directory.Read.All"),
     ),
     _feature(SECRET, ROTATE, "With `OwnedBy`, the application must be among its own owners.", ADD_PASSWORDS),
     _feature(SECRET, CHECK, CHECK_DOC, READ_PERMISSIONS),
@@ -191,5 +178,4 @@ FEATURES: Final = (
 
 
 def features_of(kind: str) -> tuple[Feature, ...]:
-    """The features of a kind of mount."""
     return tuple(feature for feature in FEATURES if feature.kind == kind)

@@ -64,7 +64,6 @@ def needs_sudo(path: str) -> bool:
 
 
 def without_default(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names without `default`."""
     return tuple(name for name in names if name != DEFAULT)
 
 

@@ -65,7 +65,6 @@ class _Reader:
         self.kind, self._token, self._end = token.lastgroup, token[0], token.end()
 
     def refuse(self, what: str = "") -> NoReturn:
-        """Refuse the current token."""
         line = self._text.count("\n", 0, self._start) + 1
         column = self._start - self._text.rfind("\n", 0, self._start)
         raise Refused(Code.POLICY_INVALID, f"{what}at line {line}, column {column}") from None

@@ -25,8 +25,6 @@ class Component(Mountable):
 
 
 class Catalog:
-    """All components by kind and type."""
-
     def __init__(self, components: Iterable[Component]) -> None:
         self._components = {(component.kind, component.type): component for component in components}
 

@@ -28,8 +28,6 @@ def _paths(raw: object) -> tuple[str, ...]:
 
 @frozen(kw_only=True)
 class Made:
-    """What a folder has made."""
-
     paths: tuple[str, ...] = setting(FieldType("list of paths", _paths, list), (), "The paths of what it made.")
 
 

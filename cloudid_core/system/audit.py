@@ -99,8 +99,6 @@ class CommonOptions:
 
 @frozen(kw_only=True)
 class FileOptions(CommonOptions):
-    """Options of the type `file`."""
-
     file_path: str = setting(
         PATH,
         "",
@@ -114,8 +112,6 @@ class FileOptions(CommonOptions):
 
 @frozen(kw_only=True)
 class SocketOptions(CommonOptions):
-    """Options of the type `socket`."""
-
     address: str = setting(TEXT, "", "`HOST:PORT`, or the path of a Unix socket.", required=True)
     socket_type: str = setting(one_of("tcp", "udp", "unix"), "tcp", "Kind of the socket.")
     write_timeout: float = setting(
@@ -141,8 +137,6 @@ TYPE: Final = FieldType("one of " + ", ".join(OPTIONS), _type)
 
 @frozen(kw_only=True)
 class DeviceForm:
-    """A new audit device."""
-
     type: str = setting(TYPE, "", "Type of the device.", required=True)
     description: str = setting(TEXT, "", "A text for people.")
     options: Mapping[str, str] = setting(DEVICE_OPTIONS, {}, "What the type needs: see the page about audit.")
@@ -151,8 +145,6 @@ class DeviceForm:
 
 @frozen(kw_only=True)
 class HashForm:
-    """A text to look for in a device's entries."""
-
     input: str = setting(TEXT, "", "The text.", required=True, repr=False)
 
 
@@ -267,7 +259,8 @@ def check(declared: DeclaredDevice) -> Mapping[str, str]:
         raise Refused(Code.FIELD_INVALID, f'"options" does not take {listed((unknown,))}: {instead}')
     given = parse(form, {name: value for name, value in declared.options.items() if value})  # an empty one is none
     require(form, given)
-    return {row.name: _option(row.kind.show(given[row.name])) for row in fields_of(form) if row.name in given}
+    shown = {row.name: row.kind.show(given[row.name]) for row in fields_of(form) if row.name in given}
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in shown.items()}
 
 
 async def _made(context: Context, declared: DeclaredDevice) -> Device:
@@ -311,15 +304,9 @@ def _placed(declared: DeclaredDevice, folders: Sequence[str]) -> DeclaredDevice:
     return evolve(declared, options=options, folder=folder)
 
 
-def _option(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 async def _try_out(device: Device) -> None:
     """Write a test entry, unless the device is to be enabled without one."""
-    if device.skips_test:
-        return
-    if not await _takes_an_entry(device):
+    if not device.skips_test and not await _takes_an_entry(device):
         raise Refused(Code.AUDIT_DEVICE_UNUSABLE)
 
 

@@ -22,8 +22,6 @@ _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 
 @frozen(kw_only=True)
 class HeaderForm:
-    """How a header goes on record."""
-
     hmac: bool = setting(BOOLEAN, False, "Hash its values.")
 
 
@@ -88,7 +86,6 @@ async def _table(call: Call) -> MountTable:
 
 
 def _name(call: Call) -> str:
-    """The captured name of a header."""
     return captured(call, "header", _header_name)
 
 

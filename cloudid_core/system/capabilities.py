@@ -28,22 +28,16 @@ AT_ONCE: Final = 10_000
 
 @frozen(kw_only=True)
 class PathsForm:
-    """The paths in question."""
-
     paths: tuple[str, ...] = setting(TEXTS, (), "Paths to list the capabilities for.", old_name="path")
 
 
 @frozen(kw_only=True)
 class TokenForm(PathsForm):
-    """The paths, and the token whose capabilities are listed."""
-
     token: str = setting(TEXT, "", "The token.", repr=False, required=True)
 
 
 @frozen(kw_only=True)
 class AccessorForm(PathsForm):
-    """The paths, and the token whose capabilities are listed."""
-
     accessor: str = setting(TEXT, "", "Accessor of the token.", required=True)
 
 

@@ -113,13 +113,8 @@ async def health(call: Call) -> Answer:
     }
     if call.caller is not None and call.caller.acl.allows("read", f"{SYSTEM.path}/health"):
         data |= _details(node)
-    return Answer(data=data, plain=True, status=_status_of(node, form))
-
-
-def _status_of(node: Node, form: HealthForm) -> int:
-    if not node.can_serve:
-        return CANNOT_SERVE
-    return (form.problemcode if node.problems else 0) or form.activecode
+    status = (form.problemcode if node.problems else 0) or form.activecode
+    return Answer(data=data, plain=True, status=status if node.can_serve else CANNOT_SERVE)
 
 
 def _details(node: Node) -> dict[str, Json]:

@@ -123,7 +123,6 @@ async def _seal_anew(context: Context, deadline: Deadline) -> None:
 
 
 async def _terms_in_use(context: Context, deadline: Deadline) -> set[int]:
-    """The terms of all entries."""
     terms: set[int] = set()
     after = ""
     while page := await _next_page(after, deadline):

@@ -47,8 +47,6 @@ PAGE: Final = 100
 
 @frozen(kw_only=True)
 class LeaseForm:
-    """Which lease to look up, renew or revoke, and how."""
-
     lease_id: str = setting(TEXT, "", "Id of the lease; may be in the path instead.")
     increment: int = setting(SECONDS, 0, "Seconds from now; 0: the default TTL.")
     sync: bool = setting(BOOLEAN, True, "False: answer 202 at once. True: answer when the secrets are dead.")
@@ -56,15 +54,11 @@ class LeaseForm:
 
 @frozen(kw_only=True)
 class PrefixForm:
-    """How to end all leases below a path."""
-
     sync: bool = setting(BOOLEAN, True, "False: answer 202 at once. True: answer when the secrets are dead.")
 
 
 @frozen(kw_only=True)
 class StuckForm:
-    """Which leases to list or count."""
-
     type: str = setting(one_of("irrevocable"), "irrevocable", "Those whose revocation has failed so far.")
     limit: int = setting(bounded(INTEGER, 1, MOST_LISTED), MOST_LISTED, "How many to list at the most.")
 
@@ -99,7 +93,6 @@ async def look_up(call: Call) -> Answer:
 
 
 def described(lease: Lease, now: float) -> dict[str, Json]:
-    """The members of a look-up."""
     data: dict[str, Json] = {
         "id": lease.id,
         "issue_time": rfc3339.show(lease.issued_at),

@@ -5,7 +5,7 @@ What is read from the store is remembered for a while: to ask often, or at all n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from attrs import frozen
@@ -20,11 +20,11 @@ from ..health import HealthProblem
 from ..leases import find_undamaged_leases
 from ..messages import HEADERS, READ, Answer
 from ..metrics import Numbers, put
-from ..mounts import SYSTEM, Mount, MountTable, mount_table
+from ..mounts import SYSTEM, Mount, mount_table
 from ..quotas import read_quotas
 from ..rotation import find_root, find_undamaged_plan, find_undamaged_rotation
 from ..routing import PLAIN, Call, route
-from ..store import keys, version_of
+from ..store import keys
 from ..version import VERSION
 
 PROMETHEUS: Final = "prometheus"
@@ -69,8 +69,6 @@ CACHES: Final = (
 
 @frozen(kw_only=True)
 class MetricsForm:
-    """How to show them."""
-
     format: str = setting(
         TEXT, "", "`prometheus`: Prometheus text; anything else: JSON, unless `Accept` asks for text."
     )
@@ -154,9 +152,11 @@ async def _count(context: Context) -> None:
 
 
 async def stored_numbers(context: Context, now: Instant) -> Numbers:
-    """What the store holds."""
     numbers, table = Numbers(), (await mount_table(context.records)).record
-    _mounts(numbers, table)
+    types = [mount.shown_type for mount in table.live]
+    for name in types:
+        put(numbers, "cloudid_mounts", types.count(name), (name,))
+    put(numbers, "cloudid_mounts_retiring", len(table.retired))
     quotas = await read_quotas(context, now)
     put(numbers, "cloudid_quotas", len(quotas.rate_limits), ("rate-limit",))
     put(numbers, "cloudid_quotas", len(quotas.lease_counts), ("lease-count",))
@@ -167,17 +167,10 @@ async def stored_numbers(context: Context, now: Instant) -> Numbers:
     return numbers
 
 
-def _mounts(numbers: Numbers, table: MountTable) -> None:
-    types = [mount.shown_type for mount in table.live]
-    for name in types:
-        put(numbers, "cloudid_mounts", types.count(name), (name,))
-    put(numbers, "cloudid_mounts_retiring", len(table.retired))
-
-
 async def _due(numbers: Numbers, context: Context, now: Instant) -> None:
     """How late background work is, and where the leases stand."""
     late = dict.fromkeys(queue.KINDS, 0.0)
-    ending, after, due_by = 0, "", keys.due_time(now)
+    ending, after = 0, ""
     while first := await ListKeys(keys.DUE, after, 1):
         if not queue.is_named(first[0]):
             after = first[0]
@@ -187,7 +180,7 @@ async def _due(numbers: Numbers, context: Context, now: Instant) -> None:
         if kind in late:
             late[kind] = max(late[kind], now - at)
         if kind == queue.LEASE and at <= now:
-            ending += await _count_keys(prefix, until=f"{prefix}{due_by}")
+            ending += await _count_keys(prefix, until=f"{prefix}{keys.due_time(now)}")
         after = f"{prefix}:"  # sorts after all digits
     for kind, seconds in late.items():
         put(numbers, "cloudid_background_late_seconds", seconds, (kind,))
@@ -219,36 +212,25 @@ async def _oldest_stuck(context: Context, now: Instant) -> float:
 
 async def _credential(numbers: Numbers, context: Context, mount: Mount) -> None:
     """How a mount stands with what it proves itself with."""
-    root = await _root_version(context, mount)
-    if root is None:
-        return
-    labels = (mount.path,)
-    is_failing = context.caches.credential_failures.get(owner_of(mount, root)) is not None
-    put(numbers, "cloudid_credential_failing", is_failing, labels)
-    for name, value in await _rotation(context, mount):
-        put(numbers, name, value, labels)
-
-
-async def _root_version(context: Context, mount: Mount) -> int | None:
     try:
         root = await find_root(context, mount)
     except Refused:  # damaged: health tells
-        return None
-    return version_of(root) if root is not None else None
-
-
-async def _rotation(context: Context, mount: Mount) -> Iterator[tuple[str, float]]:
+        return
+    if root is None:
+        return
     found, planned = await find_undamaged_rotation(context, mount.id), await find_undamaged_plan(context, mount.id)
     rotation, plan = found.record if found else None, planned.record if planned else None
-    is_failing = bool(rotation and rotation.error) or bool(plan and plan.error)
-    told = [("cloudid_rotation_failing", float(is_failing))]
-    if rotation is not None and rotation.rotated_at is not None:
-        told.append(("cloudid_root_secret_rotated_timestamp_seconds", rotation.rotated_at))
-    if rotation is not None and rotation.current is not None and rotation.current.expires_at is not None:
-        told.append(("cloudid_root_secret_ends_timestamp_seconds", rotation.current.expires_at))
-    if plan is not None and plan.rotate_at is not None:
-        told.append(("cloudid_root_secret_next_rotation_timestamp_seconds", plan.rotate_at))
-    return iter(told)
+    current = rotation.current if rotation else None
+    told = {
+        "credential_failing": context.caches.credential_failures.get(owner_of(mount, root.version)) is not None,
+        "rotation_failing": bool(rotation and rotation.error) or bool(plan and plan.error),
+        "root_secret_rotated_timestamp_seconds": rotation.rotated_at if rotation else None,
+        "root_secret_ends_timestamp_seconds": current.expires_at if current else None,
+        "root_secret_next_rotation_timestamp_seconds": plan.rotate_at if plan else None,
+    }
+    for name, value in told.items():
+        if value is not None:
+            put(numbers, f"cloudid_{name}", value, (mount.path,))
 
 
 ROUTES: Final = (read_metrics,)

@@ -79,8 +79,6 @@ CONFIG: Final = FieldType("object", _object, null_is_absent=True, schema=schemas
 
 @frozen(kw_only=True)
 class TuneForm:
-    """The settings of a mount that can be changed."""
-
     default_lease_ttl: int = setting(LEASE_TTL, 0, "Default TTL of what is issued here; 0: the service's.")
     max_lease_ttl: int = setting(LEASE_TTL, 0, "Maximum TTL of what is issued here; 0: the service's.")
     max_leases: int = setting(bounded(INTEGER, 0, 2**31), 0, "Most leases of the mount at a time; 0: without limit.")
@@ -127,8 +125,6 @@ CHANGEABLE: Final = ("default_lease_ttl", "max_lease_ttl", "description", "token
 
 @frozen(kw_only=True)
 class EnableForm:
-    """A new mount."""
-
     type: str = setting(TEXT, "", "What to mount: `cloud`, or `azure` for the same.")
     plugin_name: str = setting(TEXT, "", "Deprecated name of `type`.")
     description: str = setting(TEXT, "", "A text for people.")
@@ -141,8 +137,6 @@ class EnableForm:
 
 @frozen(kw_only=True)
 class DisableForm:
-    """How to disable a mount."""
-
     sync: bool = setting(BOOLEAN, True, "False: answer at once, and remove in the background what was made.")
 
 
@@ -157,7 +151,6 @@ async def read_mount(kind: str, call: Call) -> Answer:
 
 
 async def enable(kind: str, call: Call) -> Answer:
-    """Mount a component at a free path."""
     path = path_of(kind, call.captures["path"])
     form = call.form(EnableForm)
     type_name = form.plugin_name if form.type in ("", "plugin") else form.type

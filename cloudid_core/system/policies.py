@@ -17,8 +17,6 @@ from ..values import policy_name
 
 @frozen(kw_only=True)
 class PolicyForm:
-    """A write of a policy."""
-
     policy: str = setting(TEXT, "", "The document, HCL or JSON.")
 
 

@@ -35,8 +35,6 @@ ConfigForm: Final = combined("ConfigForm", auth_config.Config, engine_config.Con
 
 @frozen(kw_only=True)
 class DropForm:
-    """How to drop what is left of a mount."""
-
     force: bool = setting(BOOLEAN, False, "Required: what is left at the provider stays there.")
 
 
@@ -76,7 +74,23 @@ async def list_retiring(call: Call) -> Answer:
 async def read_retiring(call: Call) -> Answer:
     """Reads what is left of a disabled mount at the provider, and why."""
     mount, remains = await _found(call)
-    return Answer(data={**described(mount), **left_of(remains)})
+    data: dict[str, Json] = {
+        "accessor": mount.accessor,
+        "uuid": mount.id,
+        "path": f"{mount.path}/",
+        "type": mount.type_alias or mount.type,
+        "disabled_at": rfc3339.show(mount.retired_at or 0.0),
+        "left": remains.count,
+        "leases": remains.leases,
+        "intents": remains.intents,
+        "roles": remains.roles,
+        "damaged": remains.damaged,
+        "rotating": remains.is_rotating,
+        "reasons": list(remains.reasons),
+        "attempts": remains.attempts,
+        "next_attempt": None if remains.next_at is None else rfc3339.show(remains.next_at),
+    }
+    return Answer(data=data)
 
 
 @route("retiring/:accessor", DELETE, DROPPED, refusals=(Code.LEASES_ALIVE, Code.NOT_FOUND), form=DropForm)
@@ -137,30 +151,6 @@ async def _found(call: Call) -> tuple[Mount, Remains]:
             if remains.count:
                 return mount, remains
     raise Refused(Code.NOT_FOUND)
-
-
-def described(mount: Mount) -> dict[str, Json]:
-    return {
-        "accessor": mount.accessor,
-        "uuid": mount.id,
-        "path": f"{mount.path}/",
-        "type": mount.type_alias or mount.type,
-        "disabled_at": rfc3339.show(mount.retired_at or 0.0),
-    }
-
-
-def left_of(remains: Remains) -> dict[str, Json]:
-    return {
-        "left": remains.count,
-        "leases": remains.leases,
-        "intents": remains.intents,
-        "roles": remains.roles,
-        "damaged": remains.damaged,
-        "rotating": remains.is_rotating,
-        "reasons": list(remains.reasons),
-        "attempts": remains.attempts,
-        "next_attempt": None if remains.next_at is None else rfc3339.show(remains.next_at),
-    }
 
 
 def named(remains: Remains) -> str:

@@ -18,8 +18,6 @@ from .ui_mounts import visible_mounts
 
 @frozen(kw_only=True)
 class SpecificationForm:
-    """How mounts appear in the document."""
-
     generic_mount_paths: bool = setting(
         BOOLEAN,
         False,

@@ -24,8 +24,6 @@ from ..wrapping import Wrapped, wrapped_answer, wrapping_token
 
 @frozen(kw_only=True)
 class WrappingForm:
-    """A wrapping token."""
-
     token: str = setting(TEXT, "", "The wrapping token; empty: the token of the request.", repr=False)
 
 

@@ -15,7 +15,7 @@ from ..messages import WRITE, Answer
 from ..mounts import mount_table
 from ..policies import DEFAULT, RESPONSE_WRAPPING, ROOT, load_policy, normalised, without_default
 from ..routing import GIVES_TOKEN, Call, capture_name, route
-from ..store import Changes, Found, keys, retry_on_conflict
+from ..store import Changes, keys, retry_on_conflict
 from ..tokens import BATCH, DEPTH, POLICIES, RANDOM_SIZE, SERVICE, Token, custom_token, lineage, mint, owner_of, tie
 from ..values import coercion, least
 from .roles import TokenRole, find_role
@@ -44,8 +44,6 @@ FEW_POLICIES: Final = FieldType(POLICIES.name, _few_policies, list)
 
 @frozen(kw_only=True)
 class CreateForm:
-    """The token that is asked for."""
-
     id: str = setting(TEXT, "", "Text of the token, instead of a random one. Needs sudo.", repr=False)
     policies: tuple[str, ...] = setting(FEW_POLICIES, (), "Policies; none: those of the parent.")
     meta: dict[str, str] = setting(METADATA, {}, "Metadata that look-ups repeat.")
@@ -145,8 +143,11 @@ async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
     context, form, caller = call.context, call.form(CreateForm), call.token
     check_caller(caller.token, last_use=caller.last_use)
     mounts = await mount_table(context.records)
-    found_role = await _role_at(context, path)
+    _, _, role_name = path.partition("/")
+    found_role = await find_role(context, role_name) if role_name else None
     role = found_role.record if found_role else None
+    if role_name and role is None:
+        raise Refused(Code.ROLE_NOT_FOUND)
     parent = await owner_of(context, mounts.record, caller.token, call.now)
     if parent is None:
         raise Refused(Code.PERMISSION_DENIED)
@@ -167,14 +168,6 @@ async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
     await context.records.commit(changes | issue.changes)
     warnings = (*issue.warnings, *await _missing(context, policies))
     return Answer(auth=issue.block, warnings=warnings, new_token=issue.stored_id)
-
-
-async def _role_at(context: Context, path: str) -> Found[TokenRole] | None:
-    _, _, name = path.partition("/")
-    found = await find_role(context, name) if name else None
-    if name and found is None:
-        raise Refused(Code.ROLE_NOT_FOUND)
-    return found
 
 
 def _draft(
@@ -199,7 +192,9 @@ def _draft(
     endless = ROOT in policies and not (form.ttl or period or explicit_max_ttl)
     if endless and parent.expires_at is not None:
         raise Refused(Code.TTL_EXCEEDS_MAX, "an expiring root token cannot create one that does not expire")
-    granted = Grant(0) if endless else _granted(call, form.ttl, period, explicit_max_ttl)
+    default, most = call.mount.default_ttl(call.context.settings), call.mount.max_ttl(call.context.settings)
+    terms = Terms(default=default, max=most, ttl=form.ttl, period=period, explicit_max_ttl=explicit_max_ttl)
+    granted = Grant(0) if endless else grant(terms, start=call.now, now=call.now)
     token = Token(
         path="/".join(filter(None, (call.mount.path, path, role.path_suffix if role else ""))),
         mount_id=call.mount.id,
@@ -220,18 +215,6 @@ def _draft(
         bound_cidrs=(role.token_bound_cidrs if role else ()) or parent.bound_cidrs,
     )
     return token, granted
-
-
-def _granted(call: Call, ttl: int, period: int, explicit_max_ttl: int) -> Grant:
-    """The lifetime of a token that is asked for, in seconds, under the limits of the mount."""
-    terms = Terms(
-        default=call.mount.default_ttl(call.context.settings),
-        max=call.mount.max_ttl(call.context.settings),
-        ttl=ttl,
-        period=period,
-        explicit_max_ttl=explicit_max_ttl,
-    )
-    return grant(terms, start=call.now, now=call.now)
 
 
 async def _check_id(context: Context, chosen: str, draft: Token) -> None:

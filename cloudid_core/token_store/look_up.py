@@ -24,15 +24,11 @@ PAGE: Final = 1000
 
 @frozen(kw_only=True)
 class TokenForm:
-    """A token, by its text."""
-
     token: str = setting(TEXT, "", "The token.", repr=False)
 
 
 @frozen(kw_only=True)
 class AccessorForm:
-    """A token, by its accessor."""
-
     accessor: str = setting(TEXT, "", "Accessor of the token.", required=True)
 
 

@@ -18,22 +18,16 @@ from ..tokens import Token, accessor_of, auth_block, find_by_accessor, find_by_t
 
 @frozen(kw_only=True)
 class IncrementForm:
-    """How much more time to give."""
-
     increment: int = setting(SECONDS, 0, "Seconds from now; 0: the TTL of the token or its role.")
 
 
 @frozen(kw_only=True)
 class RenewForm(IncrementForm):
-    """Which token to renew."""
-
     token: str = setting(TEXT, "", "The token.", required=True, repr=False)
 
 
 @frozen(kw_only=True)
 class RenewAccessorForm(IncrementForm):
-    """Which token to renew, by its accessor."""
-
     accessor: str = setting(TEXT, "", "Accessor of the token.", required=True)
 
 
@@ -74,7 +68,10 @@ async def _renew(
         raise Refused(Code.TOKEN_NOT_RENEWABLE)
     mount = mounts.record.by_id[found.record.mount_id]
     terms, role_expects = await terms_of(context, mount, found.record)
-    check = await _recheck(call, mount, found.record)
+    check, role = Recheck(), found.record.role
+    if role:
+        who, metadata = found.record.principal_id, found.record.metadata or {}
+        check = await context.components.of(mount).recheck(context, mount, who, metadata, call.deadline)
     granted = grant(terms, start=found.record.created_at, now=call.now, increment=increment)
     expires_at = call.now + granted.ttl
     renewed = replace(found.record, expires_at=expires_at, last_renewal=call.now, period=terms.period)
@@ -82,25 +79,13 @@ async def _renew(
     if renewed.has_dependants:
         puts[renewed.due_key(expires_at)] = Due()
     expects = {**check.expects, **mounts.expected, **role_expects, **found.expected}
-    events = (_unchecked(call, mount, renewed, check),) if check.unknown else ()
-    await context.records.commit(Changes(expects, puts, events=events))
+    unchecked = RenewalUnchecked(
+        request_id=call.request_id, mount_accessor=mount.accessor, role=role, reason=" ".join(check.unknown)
+    )
+    await context.records.commit(Changes(expects, puts, events=(unchecked,) if check.unknown else ()))
     block = auth_block(renewed, text, accessor_of(context, renewed), granted.ttl)
     warnings = tuple(f"renewed, though one check could not be made: {code}" for code in check.unknown)
     return Answer(auth=block, warnings=(*granted.warnings, *warnings))
-
-
-async def _recheck(call: Call, mount: Mount, token: Token) -> Recheck:
-    """Whether the role of a token would still admit whom it was given to, if the role asks for that."""
-    if not token.role:
-        return Recheck()
-    component, metadata = call.context.components.of(mount), token.metadata or {}
-    return await component.recheck(call.context, mount, token.principal_id, metadata, call.deadline)
-
-
-def _unchecked(call: Call, mount: Mount, token: Token, check: Recheck) -> RenewalUnchecked:
-    return RenewalUnchecked(
-        request_id=call.request_id, mount_accessor=mount.accessor, role=token.role, reason=" ".join(check.unknown)
-    )
 
 
 async def terms_of(context: Context, mount: Mount, token: Token) -> tuple[Terms, dict[str, int]]:

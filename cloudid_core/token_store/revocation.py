@@ -17,8 +17,6 @@ from .look_up import AccessorForm
 
 @frozen(kw_only=True)
 class RevokeForm:
-    """Which token to revoke."""
-
     token: str = setting(TEXT, "", "The token.", required=True, repr=False)
 
 

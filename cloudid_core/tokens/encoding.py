@@ -76,7 +76,8 @@ def id_of(text: str, keys: TokenKeys) -> str | None:
 
     `None` when the text cannot be a token at all.
     """
-    return carried_id(text) or (mac_of(text, keys)[:ID_LENGTH] if is_custom(text) else None)
+    is_custom = 0 < len(text) <= CUSTOM_LIMIT and text.isascii() and text.isprintable() and " " not in text
+    return carried_id(text) or (mac_of(text, keys)[:ID_LENGTH] if is_custom else None)
 
 
 def carried_id(text: str) -> str | None:
@@ -94,11 +95,6 @@ def ids_of(text: str, terms: Sequence[TokenKeys]) -> Iterable[str]:
     if carried:
         return (carried,)
     return dict.fromkeys(token_id for keys in reversed(terms) if (token_id := id_of(text, keys)))
-
-
-def is_custom(text: str) -> bool:
-    """Whether a chosen text may be a token: 1 to 128 visible ASCII characters."""
-    return 0 < len(text) <= CUSTOM_LIMIT and text.isascii() and text.isprintable() and " " not in text
 
 
 def is_id(text: str) -> bool:

@@ -61,8 +61,6 @@ LAST: Final = f"{keys.TOKENS}~"
 
 @define
 class Round:
-    """One round of the sweep."""
-
     context: Context
     fence: Mapping[str, int]
     started_at: Instant
@@ -101,7 +99,9 @@ class Sweep:
 
         Returns whether there was time for all but the newest.
         """
-        oldest, settled, newest = [_key_at(round_.now + age) for age in (-NEW_SECONDS, -MOST_SKEW, MOST_SKEW)]
+        oldest, settled, newest = [
+            keys.token(id_time(round_.now + age)) for age in (-NEW_SECONDS, -MOST_SKEW, MOST_SKEW)
+        ]
         start = self._known if oldest < self._known <= settled else oldest  # a clock may have been set back
         self._known = await _page_by_page(round_, start, settled, self._look_at_page, NEW_SHARE * SECONDS)
         await _page_by_page(round_, settled, newest, self._look_at_page, NEW_SHARE * SECONDS)
@@ -140,7 +140,8 @@ class Sweep:
             await self._report(damaged)
         left = [found for found in tokens if not found.record.has_dependants]
         dead = [found for found in left if not found.record.is_alive(round_.now)]
-        removed = await _remove(round_, dead) if dead else 0
+        parts = [dead[start : start + AT_ONCE] for start in range(0, len(dead), AT_ONCE)]
+        removed = sum(await gather([_remove_together(round_, part) for part in parts])) if parts else 0
         if removed:
             left = [found for found in left if found.record.is_alive(round_.now)]
         self.stretches.remember(after, end, _due_at(left, (len(page) - removed) // ONE_DEAD_IN))
@@ -156,11 +157,6 @@ class Sweep:
         token_id = damaged.key.removeprefix(keys.TOKENS)
         with suppress(RecordFailed):
             await Record(JobFailed(job="token sweep", ref=token_id, problem=Problem.of(damaged)))
-
-
-def _key_at(instant: Instant) -> str:
-    """Sorts after the tokens that were made before an instant, and before all that were made later."""
-    return keys.token(id_time(instant))
 
 
 async def _page_by_page(
@@ -190,12 +186,6 @@ def _due_at(left: Sequence[Found[Token]], most: int) -> Instant | None:
     """When more than so many of these tokens are dead; `None`: never."""
     ends = sorted(found.record.expires_at for found in left if found.record.expires_at is not None)
     return ends[most] if most < len(ends) else None
-
-
-async def _remove(round_: Round, dead: Sequence[Found[Token]]) -> int:
-    """Remove dead tokens, by commits at the same time. Returns how many."""
-    parts = (dead[start : start + AT_ONCE] for start in range(0, len(dead), AT_ONCE))
-    return sum(await gather([_remove_together(round_, part) for part in parts]))
 
 
 async def _remove_together(round_: Round, dead: Sequence[Found[Token]]) -> int:
