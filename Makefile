@@ -111,7 +111,6 @@ terraform: $(READY) ## Take everything that Terraform makes through its whole li
 
 docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m tests.reference.pages
-	@$(BIN)/python -m cloudid_core.permissions.documents > docs/reference/permissions.md
 	@$(BIN)/python -m tests.contract.rows > tests/contract/rows.md
 	@$(BIN)/python -m cloudid_servers.provider_simulator.documents > docs/reference/simulator.md
 	@$(BIN)/python -m cloudid_servers.logs.documents > docs/reference/log.md

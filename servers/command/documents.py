@@ -16,8 +16,7 @@ from cloudid_core.forms.environment import FALLBACK, OVERRIDE
 from cloudid_core.forms.fields import fields_of
 from cloudid_core.issuer import FACTS
 from cloudid_core.mounts import AUTH, SECRET
-from cloudid_core.permissions.documents import directory_permissions, role_definition
-from cloudid_core.permissions.table import ROTATE
+from cloudid_core.permissions.table import ROTATE, directory_permissions, role_definition
 from cloudid_core.secrets_engine import config as secrets_engine
 
 from ..client import KINDS

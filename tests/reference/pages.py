@@ -23,7 +23,7 @@ from cloudid_core.policies import needs_sudo
 from cloudid_core.provider import PROVIDER_CODES
 from cloudid_core.routing import LEFT_OUT, VERBS, Component, NoFields, Route
 
-from . import policy_language, role_grants
+from . import permissions, policy_language, role_grants
 from .examples import examples, key_of
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
@@ -86,6 +86,7 @@ def pages() -> Mapping[str, str]:
     parts["problems"] = ["# Problems that health tells", PRINTED, PROBLEMS, _problems()]
     parts["checks"] = ["# Checks of a login", PRINTED, CHECKED, _checks()]
     parts["role-grants"] = ["# What a role gives its principals", PRINTED, *role_grants.page()]
+    parts["permissions"] = ["# Provider permissions", PRINTED, *permissions.page()]
     parts["policy-language"] = ["# The policy language", PRINTED, *policy_language.page()]
     parts["left-out"] = ["# What existing services have and this one has not", PRINTED]
     parts["left-out"] += ["## Paths", LEFT_OUT_PATHS, table(("path", "why, or what instead"), _named(LEFT_OUT))]
