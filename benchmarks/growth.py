@@ -12,12 +12,14 @@ CPU of a login is the median of the rounds' ratios. It exits with 1 when a ratio
     login      CPU of a login, in those of the new store's
     page_ms    how long a list of a hundred accessors, or leases, takes; the median
     backup     seconds that a backup takes (SQLite)
+    ended      how many are removed a second once all have ended, over `ENDING_SECONDS` or until none is left
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -25,7 +27,7 @@ from contextlib import ExitStack, closing, contextmanager
 from itertools import groupby
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any, Final
 
 import attrs
@@ -69,6 +71,9 @@ BOUND: Final = 1.1
 MACHINES: Final = 2048
 ROUNDS: Final = 9
 CONNECTIONS: Final = 32
+ENDING_SECONDS: Final = 30.0
+POLL_SECONDS: Final = 0.5
+DAY: Final = 86_400.0
 AT_ONCE: Final = 250
 """How many items are written by one commit."""
 
@@ -100,7 +105,7 @@ class Service:
         with server(installation.places.server, log, MODULE, *arguments) as running:
             yield Measured(running.url, running.pid, perf_counter() - started)
 
-    def fill(self, kind: str, count: int) -> None:
+    def fill(self, kind: str, count: int, *, ended: bool = False) -> None:
         """Store copies of a token, or of a lease with all that belongs to it, under ids of their own."""
         file = read_file(self.settings)
         core = file.settings(master_key.find(file.server))
@@ -108,6 +113,8 @@ class Service:
         async def store_all() -> None:
             records = Records(Sealer(await open_keyring(core)), Caches(core).records)
             item = await _found(records, kind)
+            if ended:
+                item = _ended(item)
             for first in range(0, count, AT_ONCE):
                 copies = [_copy(item, number) for number in range(first, min(count, first + AT_ONCE))]
                 await records.commit(Changes(puts={key: record for puts in copies for key, record in puts.items()}))
@@ -117,6 +124,28 @@ class Service:
 
         with closing(open_store(file.server)) as store:
             perform(work, store)
+
+    def count(self, kind: str) -> int:
+        """How many tokens, or leases, are stored."""
+        start = keys.TOKENS if kind == "tokens" else keys.LEASES
+        connection: Any = (
+            psycopg.connect(self.address, options="-c search_path=cloudid")
+            if self.address.startswith("postgresql")
+            else sqlite3.connect(self.address)
+        )
+        with closing(connection):
+            return int(connection.execute(f"SELECT count(*) FROM entry WHERE key LIKE '{start}%'").fetchone()[0])
+
+    def ended_per_second(self, kind: str, count: int, installation: Installation) -> float:
+        """How fast all of them are removed that end before a server starts."""
+        self.fill(kind, count, ended=True)
+        stored = left = self.count(kind)
+        with self.served(installation):
+            started = perf_counter()
+            while (taken := perf_counter() - started) < ENDING_SECONDS and stored - left < count:
+                sleep(POLL_SECONDS)
+                left = self.count(kind)
+        return (stored - left) / taken
 
     def size(self, folder: Path) -> tuple[int, float | None]:
         """Bytes of the store, and how many seconds a backup took."""
@@ -174,6 +203,17 @@ async def _found(records: Records, kind: str) -> Token | Lease:
     return leases[0].record
 
 
+def _ended(item: Token | Lease) -> Token | Lease:
+    """One that has ended, and whose objects were made a day ago: that they are not there is believed at once."""
+    if isinstance(item, Lease):
+        then = item.issued_at - DAY
+        provisioned = attrs.evolve(item.provisioned, made_at=then)
+        return attrs.evolve(
+            item, provisioned=provisioned, issued_at=then, expires_at=then + 1, ends_at=then + 1, due_at=then + 1
+        )
+    return replace(item, expires_at=item.created_at)
+
+
 def _copy(item: Token | Lease, number: int) -> dict[str, object]:
     """The entries of a copy."""
     if isinstance(item, Lease):
@@ -211,7 +251,7 @@ def measure(installation: Installation, address: str, kind: str, count: int, rou
                 else:
                     cpu, base = other.login_cpu(installation), one.login_cpu(installation)
                 ratios.append(cpu / base)
-            return {
+            row = {
                 "start": round(other.start, 2),
                 "rss_mb": round(rss),
                 "bytes": round((after - before) / count),
@@ -219,6 +259,8 @@ def measure(installation: Installation, address: str, kind: str, count: int, rou
                 "page_ms": round(other.page_ms(LISTS[kind], many.root_token), 1),
                 "backup": None if backup is None else round(backup, 3),
             }
+        tell(f"ending {count} {kind}")
+        return row | {"ended": round(many.ended_per_second(kind, count, installation))}
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
@@ -235,7 +277,7 @@ def charts(kind: str, rows: Sequence[dict[str, Any]]) -> list[Chart]:
     """What grows with the number of stored items, and what does not."""
     points = {
         name: [(row["stored"], row[name]) for row in rows if row[name] is not None]
-        for name in ("login", "rss_mb", "page_ms", "start", "backup")
+        for name in ("login", "rss_mb", "page_ms", "start", "backup", "ended")
     }
     bound = [(row["stored"], BOUND) for row in rows]
     curves: dict[str, dict[str, Sequence[tuple[float, float]]]] = {
@@ -243,6 +285,7 @@ def charts(kind: str, rows: Sequence[dict[str, Any]]) -> list[Chart]:
         "memory in MiB": {"of the server": points["rss_mb"]},
         "a list of 100 in ms": {"the median": points["page_ms"]},
         "seconds": {"start": points["start"], "backup": points["backup"]},
+        "removed a second": {"once all have ended": points["ended"]},
     }
     return [Chart(title, of, kind) for title, of in curves.items()]
 

@@ -122,8 +122,8 @@ def test_growth_fills_a_store_and_measures_it_beside_a_new_one(tmp_path: Path) -
         ("sqlite", "leases", 20),
     ]
     for row in rows:
-        assert all(row[name] > 0 for name in ("start", "rss_mb", "bytes", "login", "page_ms", "backup"))
-    assert len(ElementTree.parse(picture).findall(f"{SVG}polyline")) == 2 * 6
+        assert all(row[name] > 0 for name in ("start", "rss_mb", "bytes", "login", "page_ms", "backup", "ended"))
+    assert len(ElementTree.parse(picture).findall(f"{SVG}polyline")) == 2 * 7
 
 
 @pytest.mark.parametrize("grouped", [False, True])

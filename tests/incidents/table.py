@@ -57,7 +57,7 @@ INCIDENTS: Final = (
         (
             *here("once", "what_may_be_used_once_is_used_once_however_many_nodes_are_asked"),
             *below("core/tokens", "authenticate", "the_last_use_is_granted_once_however_many_ask"),
-            *below("core/wrapping", "wrap", "of_many_who_unwrap_at_the_same_time_one_gets_the_answer"),
+            *below("core", "wrapping", "of_many_who_unwrap_at_the_same_time_one_gets_the_answer"),
         ),
     ),
     Incident(
