@@ -49,8 +49,8 @@ from .engine.faults import read_rules
 from .engine.requests import Call, Json, Refusal
 from .engine.routing import Created, Route, Service
 from .engine.shapes import NUMBER, Members, Shape, bad_request, require_object, require_texts, show
-from .identity.discovery import login_address, show_key
 from .identity.keys import current_key, published_keys, rotate_key
+from .identity.login import login_address, show_key
 from .world.access import consent
 from .world.initial import populate
 from .world.objects import FederatedCredential

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import socket
-import ssl
 import sys
 import threading
 import zlib
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -56,32 +55,42 @@ def fetch_over_http(url: str) -> HttpResponse:
         raise OSError("the issuer's answer is no HTTP") from error
 
 
-class Server(ThreadingHTTPServer):
-    """One thread for each connection; the simulator handles one request at a time."""
+class Running(ThreadingHTTPServer):
+    """A simulator that is being served: one thread for each connection, one request at a time.
+
+    Closing it breaks all connections. `certificate` is the file that clients have to trust; none without TLS.
+    """
 
     daemon_threads = True
     request_queue_size = 128
     server_bind = TCPServer.server_bind  # which does not look up the host's name
 
-    def __init__(self, simulator: Simulator, host: str, port: int, tls: ssl.SSLContext | None) -> None:
-        self.tls = tls
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    def __init__(self, simulator: Simulator, host: str, port: int, certificate: Path | None) -> None:
         self.simulator = simulator
+        self.certificate = certificate
         self.closing = threading.Event()
         self.connections: set[socket.socket] = set()
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._tls = make_context(host, certificate) if certificate else None
         self._lock = threading.Lock()
         super().__init__((host, port), Handler)
+        shown = f"[{host}]" if ":" in host else host
+        self.url = simulator.base_url = f"{'https' if certificate else 'http'}://{shown}:{self.server_address[1]}"
+        self._thread = threading.Thread(target=self.serve_forever, args=(POLL_SECONDS,), name="provider simulator")
+        self._thread.daemon = True
+        self._thread.start()
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Serve one connection, after its TLS handshake."""
-        if self.tls is None:
+        if self._tls is None:
             super().finish_request(request, client_address)
             return
         request.settimeout(IDLE_SECONDS)
-        with self.tls.wrap_socket(request, server_side=True) as secured:
+        with self._tls.wrap_socket(request, server_side=True) as secured:
             super().finish_request(secured, client_address)
 
     def answer(self, request: HttpRequest) -> Answer:
+        """The answer to a request, which may come another way."""
         with self._lock:
             return self.simulator.handle(request)
 
@@ -89,6 +98,18 @@ class Server(ThreadingHTTPServer):
         """Ignore clients that disconnect."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
+
+    def close(self) -> None:
+        self.closing.set()
+        self.shutdown()
+        self._thread.join()
+        for connection in tuple(self.connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self.server_close()
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 class BadBody(Exception):
@@ -118,7 +139,7 @@ class Handler(BaseHTTPRequestHandler):
     wbufsize = 1 << 16  # head and body leave in one packet
     timeout = IDLE_SECONDS
 
-    server: Server
+    server: Running
 
     def setup(self) -> None:
         self.server.connections.add(self.request)
@@ -205,51 +226,11 @@ class Handler(BaseHTTPRequestHandler):
         """Requests are not logged."""
 
 
-class Running(AbstractContextManager["Running"]):
-    """A simulator that is being served. Closing it breaks all connections."""
-
-    def __init__(self, server: Server, certificate: Path | None) -> None:
-        self._server = server
-        self.certificate = certificate
-        """The file with the certificate that clients have to trust; none without TLS."""
-        self._thread = threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,), name="provider simulator")
-        self._thread.daemon = True
-        self._thread.start()
-
-    @property
-    def simulator(self) -> Simulator:
-        return self._server.simulator
-
-    @property
-    def url(self) -> str:
-        return self._server.simulator.base_url
-
-    def answer(self, request: HttpRequest) -> Answer:
-        """The answer to a request that comes another way."""
-        return self._server.answer(request)
-
-    def close(self) -> None:
-        self._server.closing.set()
-        self._server.shutdown()
-        self._thread.join()
-        for connection in tuple(self._server.connections):
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        self._server.server_close()
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-
 def start(simulator: Simulator, host: str = "127.0.0.1", port: int = 0, certificate: Path | None = None) -> Running:
     """Serve at the address (port 0: any free port), which becomes the simulator's `base_url`. `OSError` if taken.
 
     With the path of a `certificate`, serve over TLS with a new certificate, which is written there.
     """
-    tls = make_context(host, certificate) if certificate else None
     if simulator.world.fetch is fetch_nothing:
         simulator.world.fetch = fetch_over_http
-    server = Server(simulator, host, port, tls)
-    shown = f"[{host}]" if ":" in host else host
-    simulator.base_url = f"{'https' if tls else 'http'}://{shown}:{server.server_address[1]}"
-    return Running(server, certificate)
+    return Running(simulator, host, port, certificate)

@@ -18,8 +18,8 @@ from .engine.faults import NO_FAULT, next_fault
 from .engine.ledger import Ledger
 from .engine.requests import Answer, Call, json_response
 from .graph import GRAPH
+from .identity.login import LOGIN
 from .identity.metadata import METADATA
-from .identity.token_endpoint import LOGIN
 from .world.initial import populate
 from .world.world import Fetch, World, fetch_nothing
 

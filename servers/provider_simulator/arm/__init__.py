@@ -3,7 +3,7 @@
 from typing import Final
 
 from ..engine.routing import Service
-from . import authorization, hierarchy, providers, resources
+from . import authorization, hierarchy, resources
 from .conventions import authenticate, headers
 
 ARM: Final = Service(
@@ -11,5 +11,5 @@ ARM: Final = Service(
     prefix="/arm/",
     authenticate=authenticate,
     headers=headers,
-    routes=(*authorization.ROUTES, *hierarchy.ROUTES, *providers.ROUTES, *resources.ROUTES),
+    routes=(*authorization.ROUTES, *hierarchy.ROUTES, *resources.ROUTES),
 )

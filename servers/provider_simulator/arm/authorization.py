@@ -10,9 +10,8 @@ from ..engine.filters import Filterable
 from ..engine.requests import Call, Json, Refusal
 from ..engine.routing import Created, Route
 from ..engine.shapes import NOTHING, OPTIONAL_TEXT, Shape, require_object, require_texts
-from ..world.access import granted
+from ..world.access import covers, granted, subscription_of
 from ..world.roles import RoleAssignment, RoleDefinition
-from ..world.scopes import covers, subscription_of
 from ..world.world import World, instant
 from .conventions import list_items, require_scope
 

@@ -8,8 +8,7 @@ from typing import Final
 
 from ..engine.requests import Call, Caller, Json, Refusal, page
 from ..identity.tokens import BadToken, arm_audiences, read_bearer
-from ..world.access import may
-from ..world.scopes import MANAGEMENT_GROUP, SCOPE
+from ..world.access import MANAGEMENT_GROUP, SCOPE, may
 from ..world.world import World
 
 VERSION: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}(-[a-z]+)?")
@@ -17,11 +16,11 @@ FOR_EVERYBODY: Final = re.compile(r"/arm/(tenants|subscriptions|providers(/[^/]+
 """What any principal of the tenant may read; the subscriptions are those that it may see."""
 
 VERBS: Final = {"PUT": "write", "DELETE": "delete", "POST": "action"}
-TOKEN_ERRORS: Final = {
-    BadToken.MISSING: ("AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing."),
-    BadToken.INVALID: ("InvalidAuthenticationToken", "The access token is invalid."),
-    BadToken.EXPIRED: ("ExpiredAuthenticationToken", "The access token expiry is in the past."),
-    BadToken.AUDIENCE: ("InvalidAuthenticationTokenAudience", "The access token is for another audience."),
+TOKEN_ERRORS: Final[dict[BadToken, tuple[str, str]]] = {
+    "missing": ("AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing."),
+    "invalid": ("InvalidAuthenticationToken", "The access token is invalid."),
+    "expired": ("ExpiredAuthenticationToken", "The access token expiry is in the past."),
+    "audience": ("InvalidAuthenticationTokenAudience", "The access token is for another audience."),
 }
 
 
@@ -42,7 +41,7 @@ def list_items(world: World, call: Call, items: Sequence[Json], with_null: bool 
 
 def authenticate(world: World, call: Call) -> Caller:
     caller = read_bearer(world, call, arm_audiences(world))
-    if isinstance(caller, BadToken):
+    if isinstance(caller, str):
         authority = f'Bearer authorization_uri="{world.base_url}/login/{world.tenant_id}", error="invalid_token"'
         raise Refusal(401, *TOKEN_ERRORS[caller], {"www-authenticate": authority})
     version = call.query.get("api-version")

@@ -1,4 +1,7 @@
-"""The hierarchy of scopes: tenants, management groups, subscriptions and resource groups."""
+"""The hierarchy of scopes: tenants, management groups, subscriptions and resource groups; and resource providers.
+
+A provider has a namespace, resource types, and the API versions of each type.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,31 @@ from typing import Final
 
 from ..engine.requests import Call, Json, Refusal
 from ..engine.routing import Route
-from ..world.access import may
-from ..world.scopes import MANAGEMENT_GROUP
+from ..world.access import MANAGEMENT_GROUP, may
+from ..world.machines import SCALE_SET, USER_IDENTITY, VIRTUAL_MACHINE, WEB_SITE
 from ..world.world import World
 from .conventions import list_items, require_place
-from .providers import DISPLAY_LOCATIONS
 
 MANAGEMENT_TYPE: Final = "Microsoft.Management/managementGroups"
 MANAGEMENT: Final = f"/providers/{MANAGEMENT_TYPE}"
+TYPE_VERSIONS: Final[dict[str, tuple[str, ...] | None]] = {
+    VIRTUAL_MACHINE: ("2024-07-01", "2023-09-01", "2022-11-01"),
+    SCALE_SET: ("2024-07-01", "2023-09-01", "2022-11-01"),
+    USER_IDENTITY: ("2025-01-31-preview", "2024-11-30", "2023-01-31"),
+    WEB_SITE: ("2022-11-01-preview", "2022-09-01", "2022-03-01", "2021-03-01"),
+    "Microsoft.HybridCompute/operations": None,
+    "Microsoft.HybridCompute/machines": ("2024-07-31-preview", "2024-07-10", "2022-12-27"),
+}
+"""Resource types, and the API versions that each of them lists, newest first. A type may list none."""
+
+DISPLAY_LOCATIONS: Final = {
+    "westus2": "West US 2",
+    "westeurope": "West Europe",
+    "northeurope": "North Europe",
+    "eastus": "East US",
+    "germanywestcentral": "Germany West Central",
+}
+"""How some resource types write their location."""
 
 
 def list_tenants(world: World, call: Call) -> Json:
@@ -140,6 +160,36 @@ def _children(world: World, name: str) -> list[Json]:
     ]
 
 
+def list_providers(world: World, call: Call) -> Json:
+    if "subscription" in call.names:
+        require_place(world, call.names)
+    namespaces = dict.fromkeys(name.split("/")[0] for name in TYPE_VERSIONS)
+    return list_items(world, call, [_show_provider(call, namespace) for namespace in namespaces])
+
+
+def read_provider(world: World, call: Call) -> Json:
+    if "subscription" in call.names:
+        require_place(world, call.names)
+    wanted = call.names["namespace"].lower()
+    namespace = next((name.split("/")[0] for name in TYPE_VERSIONS if name.lower().startswith(f"{wanted}/")), None)
+    if namespace is None:
+        raise Refusal(404, "InvalidResourceNamespace", "The resource namespace is invalid.")
+    return _show_provider(call, namespace)
+
+
+def _show_provider(call: Call, namespace: str) -> Json:
+    subscription = call.names.get("subscription")
+    scope = f"/subscriptions/{subscription.lower()}" if subscription else ""
+    locations = list(DISPLAY_LOCATIONS.values())
+    types = [
+        {"resourceType": kind, "locations": locations, **({"apiVersions": versions} if versions else {})}
+        for space, kind, versions in ((*name.split("/"), versions) for name, versions in TYPE_VERSIONS.items())
+        if space == namespace
+    ]
+    own_id = f"{scope}/providers/{namespace}"
+    return {"id": own_id, "namespace": namespace, "registrationState": "Registered", "resourceTypes": types}
+
+
 ROUTES: Final = (
     Route("GET", "/arm/tenants", list_tenants),
     Route("GET", "/arm/subscriptions", list_subscriptions),
@@ -151,4 +201,8 @@ ROUTES: Final = (
     Route("GET", f"/arm{MANAGEMENT}", list_management_groups),
     Route("GET", f"/arm{MANAGEMENT}/{{name}}", read_management_group),
     Route("GET", f"/arm{MANAGEMENT}/{{name}}/descendants", list_descendants),
+    Route("GET", "/arm/providers", list_providers),
+    Route("GET", "/arm/providers/{namespace}", read_provider),
+    Route("GET", "/arm/subscriptions/{subscription}/providers", list_providers),
+    Route("GET", "/arm/subscriptions/{subscription}/providers/{namespace}", read_provider),
 )

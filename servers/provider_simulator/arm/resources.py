@@ -11,7 +11,7 @@ from ..engine.routing import Route
 from ..world.machines import SCALE_SET, USER_IDENTITY, VIRTUAL_MACHINE, Identity, Machine, Resource, ScaleSet
 from ..world.world import World
 from .conventions import headers, list_items, require_place
-from .providers import DISPLAY_LOCATIONS, TYPE_VERSIONS
+from .hierarchy import DISPLAY_LOCATIONS, TYPE_VERSIONS
 
 RUNNING: Final = "running"
 POWER: Final = {"start": RUNNING, "powerOff": "stopped", "deallocate": "deallocated"}

@@ -21,11 +21,11 @@ PAGE_SIZE: Final = 100
 MAX_TOP: Final = 999
 TYPE_ANNOTATION: Final = "@odata.type"
 
-TOKEN_ERRORS: Final = {
-    BadToken.MISSING: "Access token is empty.",
-    BadToken.INVALID: "Access token validation failure.",
-    BadToken.EXPIRED: "Lifetime validation failed, the token is expired.",
-    BadToken.AUDIENCE: "Access token validation failure. Invalid audience.",
+TOKEN_ERRORS: Final[dict[BadToken, str]] = {
+    "missing": "Access token is empty.",
+    "invalid": "Access token validation failure.",
+    "expired": "Lifetime validation failed, the token is expired.",
+    "audience": "Access token validation failure. Invalid audience.",
 }
 
 bad_request: Final = partial(Refusal, 400, "Request_BadRequest")
@@ -50,7 +50,7 @@ def error(world: World, refusal: Refusal, headers: Mapping[str, str]) -> Json:
 
 def authenticate(world: World, call: Call) -> Caller:
     caller = read_bearer(world, call, graph_audiences(world))
-    if isinstance(caller, BadToken):
+    if isinstance(caller, str):
         raise Refusal(401, "InvalidAuthenticationToken", TOKEN_ERRORS[caller])
     if caller.object_id not in (world.writers if call.writes else world.readers):
         raise denied("Insufficient privileges to complete the operation.")

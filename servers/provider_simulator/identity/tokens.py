@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from cloudid_core.clouds import CLOUDS
 
@@ -41,13 +40,8 @@ MAX_GROUPS: Final = 200
 """A token of a principal in more groups contains a link to the list instead."""
 
 
-class BadToken(Enum):
-    """Why a token is not accepted."""
-
-    MISSING = "missing"
-    INVALID = "invalid"
-    EXPIRED = "expired"
-    AUDIENCE = "audience"
+BadToken: TypeAlias = Literal["missing", "invalid", "expired", "audience"]
+"""Why a token is not accepted."""
 
 
 def plain(audience: str) -> str:
@@ -132,15 +126,15 @@ def read_bearer(world: World, call: Call, audiences: frozenset[str]) -> Caller |
     """
     scheme, _, token = call.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token:
-        return BadToken.MISSING
+        return "missing"
     claims = _verified(world.seed, world.key_count, token.strip())
     if claims is None:
-        return BadToken.INVALID
+        return "invalid"
     begin, end = claims.get("nbf", 0), claims.get("exp")
     if not (isinstance(begin, int) and isinstance(end, int) and begin <= world.now() < end):
-        return BadToken.EXPIRED
+        return "expired"
     if plain(str(claims.get("aud", ""))) not in audiences:
-        return BadToken.AUDIENCE
+        return "audience"
     return Caller(str(claims.get("oid", "")), str(claims.get("appid", "")))
 
 

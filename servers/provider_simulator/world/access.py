@@ -1,4 +1,4 @@
-"""Access: what role assignments let a principal do in the resource manager."""
+"""Access: what role assignments let a principal do, and scopes, of management groups, subscriptions, and so on down."""
 
 from __future__ import annotations
 
@@ -9,10 +9,20 @@ from typing import Final
 
 from ..engine.behaviour import Replica
 from .roles import OWNER, READER, RoleAssignment, RoleDefinition
-from .scopes import covers
 from .world import World
 
 ROOT: Final = "/"
+SCOPE: Final = re.compile(
+    r"/"
+    r"|/subscriptions/(?P<subscription>[^/]+)(?:/resourcegroups/(?P<group>[^/]+))?(?:/providers(?:/[^/]+){3,})?"
+    r"|/providers/microsoft\.management/managementgroups/(?P<management>[^/]+)"
+)
+"""In lower case."""
+
+MANAGEMENT_GROUP: Final = "contoso"
+"""It contains all subscriptions, as does the root group, whose name is the tenant's id."""
+
+IN_MANAGEMENT: Final = "/providers/microsoft.management/"
 
 
 def may(world: World, principal_id: str, action: str, scope: str) -> bool:
@@ -76,3 +86,19 @@ def _is_among(action: str, patterns: tuple[str, ...]) -> bool:
     return any(
         re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), action, re.IGNORECASE) for pattern in patterns
     )
+
+
+def covers(outer: str, inner: str) -> bool:
+    """Whether the outer scope is, or contains, the inner one."""
+    outer, inner = outer.lower(), inner.lower()
+    return (
+        outer in ("/", inner)
+        or inner.startswith(f"{outer}/")
+        or (outer.startswith(IN_MANAGEMENT) and inner != "/" and not inner.startswith(IN_MANAGEMENT))
+    )
+
+
+def subscription_of(scope: str) -> str | None:
+    """The scope of the subscription that contains it, in lower case."""
+    match = SCOPE.fullmatch(scope.lower())
+    return f"/subscriptions/{match['subscription']}" if match and match["subscription"] else None
