@@ -69,19 +69,15 @@ class Simulator:
         call = Call.of(request)
         service = next((service for service in SERVICES if call.path.startswith(service.prefix)), None)
         if service is None and LOGIN_PATH.search(call.path):
-            service, call = LOGIN, _below_tenant(call)
+            # Clients whose authority begins with the tenant leave out the login service's prefix.
+            service, call = LOGIN, evolve(call, path=f"{LOGIN.prefix.rstrip('/')}{call.path}", login="")
         if service is None:
             return Answer(json_response(404, {"error": {"code": "NotFound", "message": "There is no such service."}}))
-        if service is METADATA:
-            self.world.count_metadata_call(call.path.split("/")[2].lower())
+        if service is METADATA and (name := call.path.split("/")[2].lower()) in self.world.machines:
+            self.world.metadata_calls[name] += 1  # whether or not a fault answers it
         fault = NO_FAULT if service is CONTROL else next_fault(self.world.faults, service.name, call)
         response = service.answer(self.world, call) if fault.does_work else HttpResponse(503)
         refusal = fault.refusal()
         if refusal is not None:
             response = service.refuse(self.world, refusal)
         return Answer(response, fault.delay, fault.drop)
-
-
-def _below_tenant(call: Call) -> Call:
-    """The call with the login service's prefix, which clients leave out whose authority begins with the tenant."""
-    return evolve(call, path=f"{LOGIN.prefix.rstrip('/')}{call.path}", login="")

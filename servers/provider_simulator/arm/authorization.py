@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from ..engine.behaviour import Replica
@@ -53,27 +54,21 @@ def read_definition(world: World, call: Call) -> Json:
 
 def put_definition(world: World, call: Call) -> Created:
     """Make a custom role, or change it."""
-    if not GUID.fullmatch(call.names["id"]):
-        raise Refusal(400, "InvalidRoleDefinitionId", "The name of a role definition must be a GUID.")
-    properties = _read_properties(call, DEFINITION_PROPERTIES)
-    if not ({"roleName", "assignableScopes"} <= properties.keys() and len(properties.get("permissions", ())) == 1):
+    given = _read_properties(call, DEFINITION_PROPERTIES, "InvalidRoleDefinitionId", "role definition")
+    if not ({"roleName", "assignableScopes"} <= given.keys() and len(given.get("permissions", ())) == 1):
         message = "'roleName', 'assignableScopes' and one of 'permissions' are required."
         raise Refusal(400, "InvalidRequestContent", message)
-    permissions = require_object(properties["permissions"][0], PERMISSIONS, "'permissions'")
-    definition = RoleDefinition(
-        call.names["id"].lower(),
-        properties["roleName"],
-        require_texts(permissions.get("actions", []), "'actions'"),
-        require_texts(permissions.get("dataActions", []), "'dataActions'"),
-        require_texts(properties["assignableScopes"], "'assignableScopes'"),
-        require_texts(permissions.get("notActions", []), "'notActions'"),
+    permissions = require_object(given["permissions"][0], PERMISSIONS, "'permissions'")
+    actions, data_actions, not_actions = (
+        require_texts(permissions.get(name, []), f"'{name}'") for name in ("actions", "dataActions", "notActions")
     )
-    others = (each for each in world.role_definitions.values() if each.guid != definition.guid)
-    if definition.role_name in (each.role_name for each in others):
+    scopes = require_texts(given["assignableScopes"], "'assignableScopes'")
+    guid, name = call.names["id"].lower(), given["roleName"]
+    if any(each.role_name == name and each.guid != guid for each in world.role_definitions.values()):
         message = "A role definition cannot be updated with a name that already exists."
         raise Refusal(409, "RoleDefinitionWithSameNameExists", message)
-    world.role_definitions[definition.guid] = definition
-    return Created(_show_definition(definition, require_scope(world, call)))
+    made = world.role_definitions[guid] = RoleDefinition(guid, name, actions, data_actions, scopes, not_actions)
+    return Created(_show_definition(made, require_scope(world, call)))
 
 
 def list_permissions(world: World, call: Call) -> Json:
@@ -84,26 +79,22 @@ def list_permissions(world: World, call: Call) -> Json:
 
 
 def list_assignments(world: World, call: Call) -> Json:
-    """The assignments at a scope, above it, and (unless the filter has `atScope()`) below it."""
-    scope = require_scope(world, call)
-    condition = call.query.get("$filter", "")
-    at_scope = AT_SCOPE.match(condition)
-    found = [
-        each
-        for each in _select_assignments(world, condition[at_scope.end() :] if at_scope else condition)
-        if covers(each.scope, scope) or (not at_scope and covers(scope, each.scope))
-    ]
-    return list_items(world, call, [_show_assignment(each) for each in found], with_null=True)
+    """The assignments at a scope, above it, and (unless the filter has `atScope()`) below it.
 
-
-def _select_assignments(world: World, condition: str) -> list[RoleAssignment]:
-    """The assignments of a principal: its own, or with `assignedTo` also those of its groups."""
-    assignments = world.role_assignments.table.all(Replica.LISTS)
+    Those of a principal are its own, or with `assignedTo` also those of its groups.
+    """
+    scope, condition = require_scope(world, call), call.query.get("$filter", "")
+    if at_scope := AT_SCOPE.match(condition):
+        condition = condition[at_scope.end() :]
+    found: Iterable[RoleAssignment] = world.role_assignments.table.all(Replica.LISTS)
     if match := ASSIGNED_TO.fullmatch(condition):
         principal = match[1].lower()
         principals = {principal, *(group.id for group in world.directory.groups_of(principal))}
-        return [each for each in assignments if each.principal_id in principals]
-    return ASSIGNMENT_FIELDS.select(assignments, condition.strip() or None)
+        found = (each for each in found if each.principal_id in principals)
+    else:
+        found = ASSIGNMENT_FIELDS.select(found, condition.strip() or None)
+    inside = (each for each in found if covers(each.scope, scope) or (not at_scope and covers(scope, each.scope)))
+    return list_items(world, call, [_show_assignment(each) for each in inside], with_null=True)
 
 
 def read_assignment(world: World, call: Call) -> Json:
@@ -124,30 +115,23 @@ def delete_assignment(world: World, call: Call) -> Json | None:
 
 
 def put_assignment(world: World, call: Call) -> Json | Created:
-    existing, wanted = _assignment(world, call), _read_assignment(world, call)
-    if existing is not None:
-        if existing.content != wanted.content:
-            message = "Tenant ID, application ID, principal ID, and scope are not allowed to be updated."
-            raise Refusal(400, "RoleAssignmentUpdateNotPermitted", message)
-        if world.behaviour.replay_conflict:
-            raise _exists()
+    existing, wanted, assignments = _assignment(world, call), _read_assignment(world, call), world.role_assignments
+    if existing is not None and existing.content != wanted.content:
+        message = "Tenant ID, application ID, principal ID, and scope are not allowed to be updated."
+        raise Refusal(400, "RoleAssignmentUpdateNotPermitted", message)
+    if existing is not None and not world.behaviour.replay_conflict:
         return _show_assignment(existing)
-    if wanted.content in (each.content for each in world.role_assignments.of(wanted.principal_id)):
-        raise _exists()
-    subscription = subscription_of(wanted.scope)
-    quota, assignments = world.behaviour.quotas["assignments"], world.role_assignments
-    # Counting is slow, so it is done only if the quota could be exceeded.
-    within = (covers(subscription, each.scope) for each in assignments.table.all() if subscription)
-    if subscription and assignments.table.count >= quota <= sum(within):
-        message = "No more role assignments can be created in the subscription."
-        raise Refusal(400, "RoleAssignmentLimitExceeded", message)
+    if any(each.content == wanted.content for each in assignments.of(wanted.principal_id)):
+        raise Refusal(409, "RoleAssignmentExists", "The role assignment already exists.")
+    subscription, quota = subscription_of(wanted.scope), world.behaviour.quotas["assignments"]
+    if subscription and assignments.table.count >= quota:  # else there is no need to count, which is slow
+        within = sum(covers(subscription, each.scope) for each in assignments.table.all())
+        if within >= quota:
+            message = "No more role assignments can be created in the subscription."
+            raise Refusal(400, "RoleAssignmentLimitExceeded", message)
     assignments.add(wanted)
     world.ledger.record(wanted.made_by, "assignment", wanted.path, (wanted.principal_id,))
     return Created(_show_assignment(wanted))
-
-
-def _exists() -> Refusal:
-    return Refusal(409, "RoleAssignmentExists", "The role assignment already exists.")
 
 
 def _assignment(world: World, call: Call) -> RoleAssignment | None:
@@ -158,41 +142,33 @@ def _assignment(world: World, call: Call) -> RoleAssignment | None:
 
 def _read_assignment(world: World, call: Call) -> RoleAssignment:
     """The assignment that the request describes; `Refusal` if it is not valid."""
-    if not GUID.fullmatch(call.names["id"]):
-        raise Refusal(400, "InvalidRoleAssignmentId", "The name of a role assignment must be a GUID.")
-    properties = _read_properties(call, PROPERTIES)
+    properties = _read_properties(call, PROPERTIES, "InvalidRoleAssignmentId", "role assignment")
     if not {"roleDefinitionId", "principalId"} <= properties.keys():
         raise Refusal(400, "InvalidRequestContent", "'roleDefinitionId' and 'principalId' are required.")
     scope = require_scope(world, call)
     match = DEFINITION.fullmatch(properties["roleDefinitionId"])
     if match is None:
         raise Refusal(400, "InvalidRoleDefinitionId", "The role definition ID is not valid.")
-    principal_id = properties["principalId"].lower()
-    kind = _principal_kind(world, principal_id)
+    principal_id, directory = properties["principalId"].lower(), world.directory
+    if directory.principals.get(principal_id, Replica.ASSIGNMENTS) is not None:
+        kind = "ServicePrincipal"
+    elif directory.groups.get(principal_id, Replica.ASSIGNMENTS) is not None:
+        kind = "Group"
+    else:
+        message = f"Principal {principal_id} does not exist in the directory {world.tenant_id}."
+        raise Refusal(400, "PrincipalNotFound", message)
     if (properties.get("principalType") or kind) != kind:
         raise Refusal(400, "UnmatchedPrincipalType", "The principal has another type than the request says.")
-    return RoleAssignment(
-        guid=call.names["id"].lower(),
-        scope=scope,
-        definition=_definition(world, scope, match[2]).guid,
-        principal_id=principal_id,
-        principal_kind=kind,
-        made_at=world.now(),
-        made_by=call.caller.client_id,
-    )
+    definition = _definition(world, scope, match[2]).guid
+    guid, by = call.names["id"].lower(), call.caller.client_id
+    return RoleAssignment(guid, scope, definition, principal_id, kind, world.now(), by)
 
 
-def _read_properties(call: Call, shape: Shape) -> Json:
+def _read_properties(call: Call, shape: Shape, code: str, what: str) -> Json:
+    """The properties in the body of a request for an object whose name is a GUID."""
+    if not GUID.fullmatch(call.names["id"]):
+        raise Refusal(400, code, f"The name of a {what} must be a GUID.")
     return require_object(require_object(call.json(), BODY, "the body").get("properties"), shape, "'properties'")
-
-
-def _principal_kind(world: World, principal_id: str) -> str:
-    if world.directory.principals.get(principal_id, Replica.ASSIGNMENTS) is not None:
-        return "ServicePrincipal"
-    if world.directory.groups.get(principal_id, Replica.ASSIGNMENTS) is not None:
-        return "Group"
-    message = f"Principal {principal_id} does not exist in the directory {world.tenant_id}."
-    raise Refusal(400, "PrincipalNotFound", message)
 
 
 def _definition(world: World, scope: str, guid: str) -> RoleDefinition:
@@ -212,43 +188,33 @@ def _definition_id(guid: str, scope: str) -> str:
 
 
 def _show_definition(definition: RoleDefinition, scope: str) -> Json:
-    permissions = {
-        "actions": definition.actions,
-        "notActions": definition.not_actions,
-        "dataActions": definition.data_actions,
-        "notDataActions": [],
+    actions = {"actions": definition.actions, "notActions": definition.not_actions}
+    properties = {
+        "roleName": definition.role_name,
+        "type": definition.kind,
+        "description": "",
+        "assignableScopes": definition.assignable_scopes,
+        "permissions": [{**actions, "dataActions": definition.data_actions, "notDataActions": []}],
     }
-    return {
-        "id": _definition_id(definition.guid, scope),
-        "name": definition.guid,
-        "type": "Microsoft.Authorization/roleDefinitions",
-        "properties": {
-            "roleName": definition.role_name,
-            "type": definition.kind,
-            "description": "",
-            "assignableScopes": definition.assignable_scopes,
-            "permissions": [permissions],
-        },
-    }
+    own_id = _definition_id(definition.guid, scope)
+    kind = "Microsoft.Authorization/roleDefinitions"
+    return {"id": own_id, "name": definition.guid, "type": kind, "properties": properties}
 
 
 def _show_assignment(assignment: RoleAssignment) -> Json:
     at = instant(assignment.made_at)
-    return {
-        "id": assignment.path,
-        "name": assignment.guid,
-        "type": "Microsoft.Authorization/roleAssignments",
-        "properties": {
-            "roleDefinitionId": _definition_id(assignment.definition, assignment.scope),
-            "principalId": assignment.principal_id,
-            "principalType": assignment.principal_kind,
-            "scope": assignment.scope,
-            "condition": None,
-            "createdOn": at,
-            "updatedOn": at,
-            "createdBy": assignment.made_by,
-        },
+    properties = {
+        "roleDefinitionId": _definition_id(assignment.definition, assignment.scope),
+        "principalId": assignment.principal_id,
+        "principalType": assignment.principal_kind,
+        "scope": assignment.scope,
+        "condition": None,
+        "createdOn": at,
+        "updatedOn": at,
+        "createdBy": assignment.made_by,
     }
+    kind = "Microsoft.Authorization/roleAssignments"
+    return {"id": assignment.path, "name": assignment.guid, "type": kind, "properties": properties}
 
 
 ROUTES: Final = tuple(

@@ -69,10 +69,10 @@ def action_of(call: Call) -> tuple[str, str]:
     return "/".join((namespace, *segments[::2], VERBS.get(call.method, "read"))), scope or "/"
 
 
-def require_place(world: World, names: Mapping[str, str]) -> tuple[str, str]:
-    """The subscription and, if one is named, the resource group, in lower case, if they exist; `Refusal` 404."""
-    place = names["subscription"].lower(), (names.get("group") or "").lower()
-    if place[0] not in world.subscriptions:
+def require_place(world: World, names: Mapping[str, str | None]) -> tuple[str, str]:
+    """The subscription and resource group that are named (else empty), in lower case, if they exist; `Refusal` 404."""
+    place = (names.get("subscription") or "").lower(), (names.get("group") or "").lower()
+    if place[0] and place[0] not in world.subscriptions:
         raise Refusal(404, "SubscriptionNotFound", "The subscription could not be found.")
     if place[1] and place not in world.resource_groups:
         raise Refusal(404, "ResourceGroupNotFound", "The resource group could not be found.")
@@ -87,6 +87,5 @@ def require_scope(world: World, call: Call) -> str:
         raise Refusal(400, "InvalidScope", "The scope is not valid.")
     if match["management"] is not None and match["management"] not in (MANAGEMENT_GROUP, world.tenant_id):
         raise Refusal(404, "ManagementGroupNotFound", "The management group could not be found.")
-    if match["subscription"] is not None:
-        require_place(world, match.groupdict())
+    require_place(world, match.groupdict())
     return scope

@@ -161,15 +161,13 @@ def _children(world: World, name: str) -> list[Json]:
 
 
 def list_providers(world: World, call: Call) -> Json:
-    if "subscription" in call.names:
-        require_place(world, call.names)
+    require_place(world, call.names)
     namespaces = dict.fromkeys(name.split("/")[0] for name in TYPE_VERSIONS)
     return list_items(world, call, [_show_provider(call, namespace) for namespace in namespaces])
 
 
 def read_provider(world: World, call: Call) -> Json:
-    if "subscription" in call.names:
-        require_place(world, call.names)
+    require_place(world, call.names)
     wanted = call.names["namespace"].lower()
     namespace = next((name.split("/")[0] for name in TYPE_VERSIONS if name.lower().startswith(f"{wanted}/")), None)
     if namespace is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from cloudid_core.effects import HttpResponse
@@ -13,6 +14,7 @@ from ..world.world import World
 from .conventions import headers, list_items, require_place
 from .hierarchy import DISPLAY_LOCATIONS, TYPE_VERSIONS
 
+GROUP: Final = re.compile("/resourcegroups/[^/]+")
 RUNNING: Final = "running"
 POWER: Final = {"start": RUNNING, "powerOff": "stopped", "deallocate": "deallocated"}
 """What each action makes of a virtual machine. It exists all the while, with its identities."""
@@ -27,25 +29,18 @@ def list_all(world: World, call: Call) -> Json:
 
 
 def list_resources(world: World, call: Call) -> Json:
-    """All resources of the type that the path ends in, in its resource group or subscription."""
-    require_place(world, call.names)
-    folder, _, rest = _path(call).partition("/providers/")
-    found = (
-        resource
-        for own_id, resource in world.resources.items()
-        if own_id.startswith(f"{folder}/") and own_id.partition("/providers/")[2].rpartition("/")[0] == rest
-    )
-    return list_items(world, call, [_show(world, call, resource) for resource in found])
+    """All resources of the type that the path ends in, in its resource group or subscription.
 
-
-def list_instances(world: World, call: Call) -> Json:
-    """The instances of a uniform scale set; those of a flexible one are virtual machines of the resource group."""
+    Below a uniform scale set its instances; those of a flexible one are virtual machines of the resource group.
+    """
     require_place(world, call.names)
-    set_id = _path(call).removesuffix("/virtualmachines")
-    if not isinstance(world.resources.get(set_id), ScaleSet):
+    path = _path(call)
+    if "set" in call.names and not isinstance(world.resources.get(path.rpartition("/")[0]), ScaleSet):
         raise not_found()
-    found = (machine for machine in world.machines.values() if machine.instance_id.lower().startswith(f"{set_id}/"))
-    return list_items(world, call, [_show(world, call, machine) for machine in found])
+    folders = ((own_id.rpartition("/")[0], resource) for own_id, resource in world.resources.items())
+    if "group" not in call.names:
+        folders = ((GROUP.sub("", folder), resource) for folder, resource in folders)
+    return list_items(world, call, [_show(world, call, resource) for folder, resource in folders if folder == path])
 
 
 def read_instance_view(world: World, call: Call) -> Json:
@@ -159,7 +154,7 @@ ROUTES: Final = (
     Route("GET", "/arm/subscriptions/{subscription}/resourceGroups/{group}/resources", list_all),
     *(Route("GET", f"{IN_SUBSCRIPTION}/{each}", list_resources) for each in LISTED),
     *(Route("GET", f"{IN_GROUP}/{each}", list_resources) for each in LISTED),
-    Route("GET", INSTANCES, list_instances),
+    Route("GET", INSTANCES, list_resources),
     *(Route("GET", f"{each}/instanceView", read_instance_view) for each in MACHINES),
     *(Route("POST", f"{each}/{action}", change_power) for each in MACHINES for action in POWER),
     Route("GET", "/arm{resource...}/providers/Microsoft.ManagedIdentity/identities/default", read_system_identity),

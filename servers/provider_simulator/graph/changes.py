@@ -165,10 +165,8 @@ def _create_principal(world: World, call: Call, client_id: str) -> Created:
     application = _require_application(world, client_id)
     if world.directory.keeps_name(client_id):
         raise _taken(client_id)
-    principal = world.directory.add_principal(
-        application.display_name, "Application", application, application.tags, by=call.caller.client_id
-    )
-    return Created(show(principal, PRINCIPAL))
+    name, by = application.display_name, call.caller.client_id
+    return Created(show(world.directory.add_principal(name, "Application", application, by), PRINCIPAL))
 
 
 def _require_application(world: World, client_id: str) -> Application:

@@ -55,24 +55,19 @@ FEDERATED_FIELDS: Final[Shape] = {
     "description": OPTIONAL_TEXT,
 }
 
-PASSWORD: Final[Members] = {
+KEY: Final[Members] = {
     "keyId": "key_id",
     "displayName": "display_name",
-    "hint": "hint",
     "startDateTime": lambda one: instant(one.starts_at),
     "endDateTime": lambda one: instant(one.ends_at),
-    "secretText": None,
     "customKeyIdentifier": None,
 }
+PASSWORD: Final[Members] = {**KEY, "hint": lambda one: one.secret[:3], "secretText": None}
 CERTIFICATE: Final[Members] = {
-    "keyId": "key_id",
-    "displayName": "display_name",
+    **KEY,
     "type": lambda _: CERTIFICATE_USE["type"],
     "usage": lambda _: CERTIFICATE_USE["usage"],
     "key": None,
-    "startDateTime": lambda one: instant(one.starts_at),
-    "endDateTime": lambda one: instant(one.ends_at),
-    "customKeyIdentifier": None,
 }
 FEDERATED: Final[Members] = {
     "id": "id",

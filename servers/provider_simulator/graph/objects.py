@@ -23,33 +23,27 @@ from .grants import app_roles
 
 DirectoryObject: TypeAlias = Application | Principal | Group
 
-APPLICATION: Final[Members] = {
-    "id": "id",
-    "appId": "client_id",
-    "displayName": "display_name",
-    "uniqueName": "unique_name",
-    "createdDateTime": lambda one: instant(one.created_at),
-    "signInAudience": "sign_in_audience",
-    "tags": "tags",
-    "passwordCredentials": lambda one: [show(each, PASSWORD) for each in one.passwords],
-    "keyCredentials": lambda one: [show(each, CERTIFICATE) for each in one.certificates],
-}
-PRINCIPAL: Final[Members] = {
-    "id": "id",
-    "appId": "client_id",
-    "displayName": "display_name",
-    "servicePrincipalType": "kind",
-    "accountEnabled": True,
-    "tags": "tags",
-    "appRoles": app_roles,
-    "passwordCredentials": APPLICATION["passwordCredentials"],
-}
 GROUP: Final[Members] = {
     "id": "id",
     "displayName": "display_name",
     "securityEnabled": True,
     "mailEnabled": False,
     "groupTypes": (),
+}
+SIGNS_IN: Final[Members] = {
+    "id": "id",
+    "appId": "client_id",
+    "displayName": "display_name",
+    "tags": "tags",
+    "passwordCredentials": lambda one: [show(each, PASSWORD) for each in one.passwords],
+}
+PRINCIPAL: Final[Members] = {**SIGNS_IN, "servicePrincipalType": "kind", "accountEnabled": True, "appRoles": app_roles}
+APPLICATION: Final[Members] = {
+    **SIGNS_IN,
+    "uniqueName": "unique_name",
+    "createdDateTime": lambda one: instant(one.created_at),
+    "signInAudience": "sign_in_audience",
+    "keyCredentials": lambda one: [show(each, CERTIFICATE) for each in one.certificates],
 }
 
 

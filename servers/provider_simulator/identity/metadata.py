@@ -24,6 +24,7 @@ RENEW_BEFORE: Final = 300
 
 AUDIENCE: Final = re.compile(r"[a-z]{2,10}://\S{1,500}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 VERSION: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
+VM: Final = "/metadata/identity/oauth2/token"
 APP_SERVICE: Final = "/msi/token"
 ARC: Final = "/arc/token"
 SELECTORS: Final = ("client_id", "object_id", "msi_res_id", "mi_res_id")
@@ -56,28 +57,23 @@ def _machine(world: World, call: Call) -> Machine:
     return machine
 
 
-def _knows_secret(world: World, call: Call, shown: str) -> bool:
-    return hmac.compare_digest(shown.encode(), _machine(world, call).platform_secret.encode())
-
-
-def issue_app_service_token(world: World, call: Call) -> Json:
-    """The token service of App Service and of functions: the platform gives their processes a secret header."""
-    if not _knows_secret(world, call, call.headers.get("x-identity-header", "")):
-        raise Refusal(401, "unauthorized", "The identity header is not that of the platform.")
-    return issue_token(world, call)
-
-
-def issue_arc_token(world: World, call: Call) -> Json:
-    """The token service of Arc's agent: its key proves that the caller may read the file that the challenge names."""
-    scheme, _, key = call.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "basic" and _knows_secret(world, call, key):
-        return issue_token(world, call)
-    file = _machine(world, call).arc_key_file
-    raise Refusal(401, "unauthorized", "The key is missing or wrong.", {"www-authenticate": f"Basic realm={file}"})
-
-
 def issue_token(world: World, call: Call) -> Json:
+    """A token, in the forms of all three services.
+
+    Processes of App Service and of functions show the secret that their platform gave them. The key that Arc's agent
+    wants proves that the caller may read the file that the challenge names.
+    """
     machine = _machine(world, call)
+    secret = machine.platform_secret.encode()
+    path = call.path.lower()
+    if path.endswith(APP_SERVICE):
+        if not hmac.compare_digest(call.headers.get("x-identity-header", "").encode(), secret):
+            raise Refusal(401, "unauthorized", "The identity header is not that of the platform.")
+    elif path.endswith(ARC):
+        scheme, _, key = call.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "basic" or not hmac.compare_digest(key.encode(), secret):
+            challenge = {"www-authenticate": f"Basic realm={machine.arc_key_file}"}
+            raise Refusal(401, "unauthorized", "The key is missing or wrong.", challenge)
     resource = call.query.get("resource", "")
     if not resource:
         raise bad_request("Required query variable 'resource' is missing")
@@ -156,9 +152,7 @@ METADATA: Final = Service(
     authenticate=authenticate,
     error=error,
     routes=(
-        Route("GET", "/machines/{machine}/metadata/identity/oauth2/token", issue_token),
+        *(Route("GET", f"/machines/{{machine}}{path}", issue_token) for path in (VM, APP_SERVICE, ARC)),
         Route("GET", "/machines/{machine}/metadata/instance", describe_instance),
-        Route("GET", f"/machines/{{machine}}{APP_SERVICE}", issue_app_service_token),
-        Route("GET", f"/machines/{{machine}}{ARC}", issue_arc_token),
     ),
 )

@@ -10,7 +10,7 @@ from cloudid_core.clouds import CLOUDS
 
 from ..engine.requests import Call, Caller, Json
 from ..world.machines import Identity, Machine
-from ..world.objects import Group, Principal
+from ..world.objects import Principal
 from ..world.world import World
 from .keys import Jwt, signing_key
 
@@ -77,10 +77,15 @@ def machine_claims(world: World, machine: Machine, identity: Identity, audience:
     claims = _claims(world, identity.principal_id, identity.client_id, audience, lifetime)
     claims["appidacr"] = "2"
     if is_first_party(world, audience):
-        claims["xms_mirid"] = _as_claimed(identity.resource_id)
+        named = {"xms_mirid": identity.resource_id}
         if identity in machine.users:
-            claims["xms_az_rid"] = _as_claimed(machine.claimed_id)
-    return {**claims, **_group_claims(world, identity.principal_id, world.directory.groups_of(identity.principal_id))}
+            named["xms_az_rid"] = machine.claimed_id
+        claims |= {name: own_id.replace("/resourceGroups/", "/resourcegroups/") for name, own_id in named.items()}
+    groups = [group.id for group in world.directory.groups_of(identity.principal_id)]
+    if len(groups) > MAX_GROUPS:
+        link = f"https://graph.windows.net/{world.tenant_id}/servicePrincipals/{identity.principal_id}/getMemberObjects"
+        return {**claims, "_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": link}}}
+    return {**claims, "groups": groups} if groups else claims
 
 
 def _claims(world: World, object_id: str, client_id: str, audience: str, lifetime: int) -> Json:
@@ -103,20 +108,6 @@ def _claims(world: World, object_id: str, client_id: str, audience: str, lifetim
         "uti": world.randomness.text("uti", 22),
         "ver": "1.0",
     }
-
-
-def _as_claimed(resource_id: str) -> str:
-    """A resource id as tokens write it: with `resourcegroups` in lower case."""
-    return resource_id.replace("/resourceGroups/", "/resourcegroups/")
-
-
-def _group_claims(world: World, object_id: str, groups: list[Group]) -> Json:
-    if not groups:
-        return {}
-    if len(groups) <= MAX_GROUPS:
-        return {"groups": [group.id for group in groups]}
-    endpoint = f"https://graph.windows.net/{world.tenant_id}/servicePrincipals/{object_id}/getMemberObjects"
-    return {"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": endpoint}}}
 
 
 def read_bearer(world: World, call: Call, audiences: frozenset[str]) -> Caller | BadToken:

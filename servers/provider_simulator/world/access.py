@@ -27,7 +27,10 @@ IN_MANAGEMENT: Final = "/providers/microsoft.management/"
 
 def may(world: World, principal_id: str, action: str, scope: str) -> bool:
     """Whether a role of the principal, or of a group that it is in, grants the action at the scope."""
-    return any(_grants(definition, action) for definition in granted(world, principal_id, scope))
+    return any(
+        _is_among(action, definition.actions) and not _is_among(action, definition.not_actions)
+        for definition in granted(world, principal_id, scope)
+    )
 
 
 def granted(world: World, principal_id: str, scope: str) -> Iterator[RoleDefinition]:
@@ -35,6 +38,11 @@ def granted(world: World, principal_id: str, scope: str) -> Iterator[RoleDefinit
     yield from _assigned(world, principal_id, scope)
     for group in world.directory.groups_of(principal_id):
         yield from _assigned(world, group.id, scope)
+
+
+def _assigned(world: World, principal_id: str, scope: str) -> Iterator[RoleDefinition]:
+    found = world.role_assignments.of(principal_id, Replica.ASSIGNMENTS)
+    return (world.role_definitions[each.definition] for each in found if covers(each.scope, scope))
 
 
 def permit(world: World, principal_id: str, *, reading: bool, writing: bool) -> None:
@@ -49,17 +57,8 @@ def permit(world: World, principal_id: str, *, reading: bool, writing: bool) -> 
         if each.scope == ROOT:
             assignments.remove(each)
     if reading:
-        assignments.add(
-            RoleAssignment(
-                guid=world.randomness.guid(f"access of {principal_id}"),
-                scope=ROOT,
-                definition=(OWNER if writing else READER).guid,
-                principal_id=principal_id,
-                principal_kind="ServicePrincipal",
-                made_at=world.now(),
-                made_by="",
-            )
-        )
+        guid, role = world.randomness.guid(f"access of {principal_id}"), OWNER if writing else READER
+        assignments.add(RoleAssignment(guid, ROOT, role.guid, principal_id, "ServicePrincipal", world.now(), ""))
 
 
 def consent(world: World, principal_id: str, permissions: tuple[str, ...]) -> None:
@@ -68,16 +67,6 @@ def consent(world: World, principal_id: str, permissions: tuple[str, ...]) -> No
     world.readers.add(principal_id)
     if any("ReadWrite" in permission for permission in permissions):
         world.writers.add(principal_id)
-
-
-def _assigned(world: World, principal_id: str, scope: str) -> Iterator[RoleDefinition]:
-    for each in world.role_assignments.of(principal_id, Replica.ASSIGNMENTS):
-        if covers(each.scope, scope):
-            yield world.role_definitions[each.definition]
-
-
-def _grants(definition: RoleDefinition, action: str) -> bool:
-    return _is_among(action, definition.actions) and not _is_among(action, definition.not_actions)
 
 
 @lru_cache(maxsize=4096)

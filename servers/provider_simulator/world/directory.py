@@ -74,43 +74,26 @@ class Directory:
 
     # Creation and change.
 
-    def add_application(
-        self,
-        display_name: str,
-        unique_name: str | None = None,
-        tags: tuple[str, ...] = (),
-        sign_in_audience: str = "AzureADMyOrg",
-        by: str | None = None,
-    ) -> Application:
+    def add_application(self, display_name: str, by: str | None = None, **properties: Any) -> Application:
         """An application without password and principal."""
-        application = Application(
-            id=self._randomness.guid(f"application {display_name}"),
-            client_id=self._randomness.guid(f"client of application {display_name}"),
-            display_name=display_name,
-            created_at=self._replication.now(),
-            unique_name=unique_name,
-            tags=tags,
-            sign_in_audience=sign_in_audience,
-        )
-        self.applications.put(application.id, application)
-        self._index(application.client_id, application.id)
-        if unique_name is not None:
-            self._index(f"name {unique_name}", application.id)
-        self.ledger.record(by, "application", application.id, (), display_name, unique_name)
+        own_id = self._randomness.guid(f"application {display_name}")
+        client_id = self._randomness.guid(f"client of application {display_name}")
+        application = Application(own_id, client_id, display_name, self._replication.now(), **properties)
+        self.applications.put(own_id, application)
+        self._index(client_id, own_id)
+        if application.unique_name is not None:
+            self._index(f"name {application.unique_name}", own_id)
+        self.ledger.record(by, "application", own_id, (), display_name, application.unique_name)
         return application
 
     def add_principal(
-        self,
-        display_name: str,
-        kind: str,
-        application: Application | None = None,
-        tags: tuple[str, ...] = (),
-        by: str | None = None,
+        self, display_name: str, kind: str, application: Application | None = None, by: str | None = None
     ) -> Principal:
+        """The principal of an application, or of a managed identity."""
         label = f"{kind} {display_name}"
         own_id = self._randomness.guid(f"principal of {label}")
         client_id = application.client_id if application else self._randomness.guid(f"client of {label}")
-        principal = Principal(own_id, client_id, display_name, kind, tags=tags)
+        principal = Principal(own_id, client_id, display_name, kind, tags=application.tags if application else ())
         self.principals.put(own_id, principal)
         self._index(client_id, own_id)
         self.ledger.record(by, "principal", own_id, (application.id,) if application else (), display_name)

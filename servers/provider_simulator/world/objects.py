@@ -19,10 +19,6 @@ class Password(Immutable):
     starts_at: float
     ends_at: float
 
-    @property
-    def hint(self) -> str:
-        return self.secret[:3]
-
 
 @frozen
 class Certificate(Immutable):
@@ -117,11 +113,11 @@ class Grant(Immutable):
 
 
 DIRECTORY_ROLES: Final = {
-    guid: DirectoryRole(guid, name)
-    for name, guid in (
-        ("Directory Readers", "88d8e3e3-8f55-4a1e-953a-9b9898b8876b"),
-        ("Application Administrator", "9b895d92-2cd3-44c7-9d02-a6ac2d5ea5c3"),
-        ("Global Administrator", "62e90394-69f5-4237-9190-012177145e10"),
+    role.id: role
+    for role in (
+        DirectoryRole("88d8e3e3-8f55-4a1e-953a-9b9898b8876b", "Directory Readers"),
+        DirectoryRole("9b895d92-2cd3-44c7-9d02-a6ac2d5ea5c3", "Application Administrator"),
+        DirectoryRole("62e90394-69f5-4237-9190-012177145e10", "Global Administrator"),
     )
 }
 """By id."""

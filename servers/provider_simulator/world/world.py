@@ -103,11 +103,6 @@ class World:
         self.replication.behaviour = behaviour
         self.buckets.refill()
 
-    def count_metadata_call(self, name: str) -> None:
-        """Count a call of the metadata service of a machine, whether or not a fault answers it."""
-        if name in self.machines:
-            self.metadata_calls[name] += 1
-
     def throttle(self, service: str, call: Call) -> None:
         """Count the request; `Refusal` 429 if there are too many."""
         self.requests_left = 0
