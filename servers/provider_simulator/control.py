@@ -119,10 +119,6 @@ def post_machine(world: World, call: Call) -> Created:
     return Created(show(machine, SHOWN_MACHINE))
 
 
-def show_federations(world: World, call: Call) -> list[Json]:
-    return [asdict(one) for one in world.federations.values()]
-
-
 def post_federation(world: World, call: Call) -> Created:
     wanted = require_object(call.json(), FEDERATION, "a federation")
     if missing := [name for name in FEDERATION if not wanted.get(name)]:
@@ -179,7 +175,7 @@ def set_faults(world: World, call: Call) -> list[Json]:
 
 def set_behaviour(world: World, call: Call) -> Json:
     world.behaviour = read_behaviour(call.json(), world.behaviour)
-    return world.behaviour.as_json()
+    return asdict(world.behaviour)
 
 
 def set_clock(world: World, call: Call) -> Json:
@@ -206,7 +202,7 @@ CONTROL: Final = Service(
         Route("GET", "/simulator/world", show_world),
         Route("POST", "/simulator/machines", post_machine),
         Route("DELETE", "/simulator/machines/{name}", lambda world, call: remove_machine(world, call.names["name"])),
-        Route("GET", "/simulator/federations", show_federations),
+        Route("GET", "/simulator/federations", lambda world, call: list(map(asdict, world.federations.values()))),
         Route("POST", "/simulator/federations", post_federation),
         Route("DELETE", "/simulator/federations/{id}", delete_federation),
         Route("POST", "/simulator/permissions", post_permissions),
@@ -215,7 +211,7 @@ CONTROL: Final = Service(
         Route("POST", "/simulator/keys/{kid}", change_key),
         Route("GET", "/simulator/faults", show_faults),
         Route("POST", "/simulator/faults", set_faults),
-        Route("GET", "/simulator/behaviour", lambda world, call: world.behaviour.as_json()),
+        Route("GET", "/simulator/behaviour", lambda world, call: asdict(world.behaviour)),
         Route("POST", "/simulator/behaviour", set_behaviour),
         Route("GET", "/simulator/requests", lambda world, call: world.buckets.counts),
         Route("GET", "/simulator/ledger", lambda world, call: world.ledger.as_json()),

@@ -48,10 +48,6 @@ def list_subscriptions(world: World, call: Call) -> Json:
     return list_items(world, call, [_show_subscription(world, own_id) for own_id in visible])
 
 
-def read_subscription(world: World, call: Call) -> Json:
-    return _show_subscription(world, require_place(world, call.names)[0])
-
-
 def _show_subscription(world: World, own_id: str) -> Json:
     return {
         "id": f"/subscriptions/{own_id}",
@@ -191,7 +187,11 @@ def _show_provider(call: Call, namespace: str) -> Json:
 ROUTES: Final = (
     Route("GET", "/arm/tenants", list_tenants),
     Route("GET", "/arm/subscriptions", list_subscriptions),
-    Route("GET", "/arm/subscriptions/{subscription}", read_subscription),
+    Route(
+        "GET",
+        "/arm/subscriptions/{subscription}",
+        lambda w, call: _show_subscription(w, require_place(w, call.names)[0]),
+    ),
     Route("GET", "/arm/subscriptions/{subscription}/locations", list_locations),
     Route("GET", "/arm/subscriptions/{subscription}/resourceGroups", list_resource_groups),
     Route("HEAD", "/arm/subscriptions/{subscription}/resourceGroups/{group}", check_resource_group),

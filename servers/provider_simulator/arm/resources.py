@@ -9,7 +9,16 @@ from cloudid_core.effects import HttpResponse
 
 from ..engine.requests import Call, Json, Refusal
 from ..engine.routing import Route
-from ..world.machines import SCALE_SET, USER_IDENTITY, VIRTUAL_MACHINE, Identity, Machine, Resource, ScaleSet
+from ..world.machines import (
+    SCALE_SET,
+    USER_IDENTITY,
+    VIRTUAL_MACHINE,
+    HasIdentities,
+    Identity,
+    Machine,
+    Resource,
+    ScaleSet,
+)
 from ..world.world import World
 from .conventions import headers, list_items, require_place
 from .hierarchy import DISPLAY_LOCATIONS, TYPE_VERSIONS
@@ -129,7 +138,7 @@ def _show(world: World, call: Call, found: Resource) -> Json:
     return {**own, **_identity(world, found), "properties": properties}
 
 
-def _identity(world: World, of: Machine | ScaleSet, with_principals: bool = True) -> Json:
+def _identity(world: World, of: HasIdentities, with_principals: bool = True) -> Json:
     """The `identity` member; empty if the resource has no identity."""
     kinds = [kind for kind, present in (("SystemAssigned", of.system), ("UserAssigned", of.users)) if present]
     block: Json = {"type": ", ".join(kinds)}

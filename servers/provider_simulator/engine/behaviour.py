@@ -37,10 +37,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
-from attrs import asdict, evolve, field, frozen
+from attrs import evolve, frozen
 
 from .immutable import Immutable
-from .requests import Json
 from .shapes import NOTHING, NUMBER, Shape, bad_request, require_object
 
 MAX_DELAY: Final = 86_400.0
@@ -88,15 +87,11 @@ class Behaviour(Immutable):
     """Small, so that a client that ignores the next page is noticed."""
     quotas: Mapping[str, int] = QUOTAS
     throttle: Mapping[str, Rate | None] = dict.fromkeys(BUCKETS)
-    settled_after: float = field(init=False)
-    """Seconds after which every replica knows a change."""
 
-    @settled_after.default
-    def _settled_after(self) -> float:
+    @property
+    def settled_after(self) -> float:
+        """Seconds after which every replica knows a change."""
         return max(most for _, most in self.delays.values())
-
-    def as_json(self) -> Json:
-        return asdict(self, filter=lambda attribute, _: attribute.init)
 
 
 PRESETS: Final[Mapping[str, Behaviour]] = {

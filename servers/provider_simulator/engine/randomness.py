@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from base64 import urlsafe_b64encode
 from collections import Counter
+from uuid import UUID
 
 
 class Randomness:
@@ -20,9 +21,7 @@ class Randomness:
 
     def guid(self, label: str) -> str:
         """A random UUID (RFC 9562, version 4)."""
-        digits = self.bytes(label, 16).hex()
-        variant = "89ab"[int(digits[16], 16) & 3]
-        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+        return str(UUID(bytes=self.bytes(label, 16), version=4))
 
     def text(self, label: str, length: int = 40) -> str:
         """Letters, digits, `-` and `_`."""

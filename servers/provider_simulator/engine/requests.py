@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from cloudid_core.effects import HttpRequest, HttpResponse
 
@@ -29,13 +29,14 @@ class Answer:
     """Whether the connection breaks instead."""
 
 
+@define(eq=False)
 class Refusal(Exception):
     """A request that is answered with an error. Each service renders it in its own format."""
 
-    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(status, code, message)
-        self.status, self.code, self.message = status, code, message
-        self.headers = dict(headers or {})
+    status: int
+    code: str
+    message: str
+    headers: Mapping[str, str] = {}
 
 
 def json_response(status: int, value: Any, headers: Mapping[str, str] | None = None) -> HttpResponse:

@@ -73,7 +73,10 @@ class Service:
             call = evolve(call, caller=self.authenticate(world, call))
             world.throttle(self.name, call)
             if chosen is None:
-                raise self._no_route(call)
+                found = (route.method for route in self.routes if route.pattern.fullmatch(call.path))
+                if allowed := ", ".join(sorted(set(found))):
+                    raise Refusal(405, "MethodNotAllowed", f"Only {allowed} is possible here.", {"allow": allowed})
+                raise Refusal(404, "NotFound", "There is nothing at this path.")
             given = chosen[0].handler(world, call)
         except Refusal as refusal:
             return self.refuse(world, refusal)
@@ -84,9 +87,3 @@ class Service:
         if isinstance(given, Created):
             return json_response(201, given.shown, self.headers(world))
         return json_response(200, given, self.headers(world))
-
-    def _no_route(self, call: Call) -> Refusal:
-        allowed = ", ".join(sorted({route.method for route in self.routes if route.pattern.fullmatch(call.path)}))
-        if not allowed:
-            return Refusal(404, "NotFound", "There is nothing at this path.")
-        return Refusal(405, "MethodNotAllowed", f"Only {allowed} is possible here.", {"allow": allowed})

@@ -28,10 +28,6 @@ class Throttle:
         self.counts: dict[str, dict[str, int]] = {}
         """How many requests were admitted, and how many throttled, by the name of their bucket."""
 
-    def refill(self) -> None:
-        self._buckets.clear()
-        self.counts.clear()
-
     def take(self, rates: Mapping[str, Rate | None], service: str, call: Call) -> int:
         """Take one request out of its bucket; how many are left. `Refusal` 429 when there was none left."""
         name = NAMES.get((service, call.writes))

@@ -159,7 +159,11 @@ def _keys(world: World, issuer: str) -> IssuerKeys:
         if configuration["issuer"] != issuer:
             raise ValueError
         published, keys_kept = _document(world, str(configuration["jwks_uri"]))
-        keys = {str(key["kid"]): _public_key(key) for key in published["keys"]}
+        numbers = {
+            str(key["kid"]): [int.from_bytes(decode_base64url(key[name])) for name in ("e", "n")]
+            for key in published["keys"]
+        }
+        keys = {kid: rsa.RSAPublicNumbers(*pair).public_key() for kid, pair in numbers.items()}
     except (OSError, ValueError, TypeError, KeyError):
         raise token_error(50166) from None
     fetched = world.issuer_keys[issuer] = IssuerKeys(keys, world.now() + min(kept, keys_kept))
@@ -174,8 +178,3 @@ def _document(world: World, url: str) -> tuple[Json, float]:
         raise ValueError
     age = re.search(r"max-age=([0-9]{1,9})", response.headers.get("cache-control", ""))
     return document, float(age[1]) if age else 0.0
-
-
-def _public_key(key: Json) -> rsa.RSAPublicKey:
-    modulus, exponent = (int.from_bytes(decode_base64url(key[name])) for name in ("n", "e"))
-    return rsa.RSAPublicNumbers(exponent, modulus).public_key()

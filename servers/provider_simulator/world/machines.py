@@ -36,8 +36,8 @@ class Identity(Immutable):
 
 
 @frozen
-class ScaleSet(Immutable):
-    """A scale set, uniform or flexible."""
+class HasIdentities(Immutable):
+    """What has identities."""
 
     name: str
     kind: str
@@ -50,19 +50,16 @@ class ScaleSet(Immutable):
 
 
 @frozen
-class Machine(Immutable):
+class ScaleSet(HasIdentities):
+    """A scale set, uniform or flexible."""
+
+
+@frozen
+class Machine(HasIdentities):
     """A resource with identities and a metadata service, which is reached by its unique `name`."""
 
-    name: str
-    kind: str
-    subscription: str
-    resource_group: str
-    location: str
-    resource_id: str
     instance_id: str
     vm_id: str
-    system: Identity | None
-    users: tuple[Identity, ...]
     platform_secret: str = field(repr=False)
     """What App Service gives its processes in `IDENTITY_HEADER`, and what Arc's agent writes into its key file."""
     arc_key_file: str

@@ -101,7 +101,7 @@ class World:
     @behaviour.setter
     def behaviour(self, behaviour: Behaviour) -> None:
         self.replication.behaviour = behaviour
-        self.buckets.refill()
+        self.buckets = Throttle(self.now)
 
     def throttle(self, service: str, call: Call) -> None:
         """Count the request; `Refusal` 429 if there are too many."""
