@@ -217,14 +217,33 @@ def _check(rule: Rule, case: Case, failures: Sequence[Code]) -> Check:
     return Check(name=rule.name, code=code, verdict=verdict, expected=expected, found=rule.found(case), bound=bound)
 
 
-def _subscription(case: Case) -> str:
-    place = case.claims.place
-    return place.subscription if place else ""
+def _place_rule(name: str, code: Code, member: str) -> Rule:
+    """That the form names the place of the machine as the claim does, where both say it."""
+
+    def claimed(case: Case) -> str:
+        return getattr(case.claims.place, member, "")
+
+    return Rule(
+        name,
+        code,
+        lambda case: getattr(case.form, name),
+        claimed,
+        applies=lambda case: bool(getattr(case.form, name) and claimed(case)),
+    )
 
 
-def _resource_group(case: Case) -> str:
-    place = case.claims.place
-    return place.resource_group if place else ""
+def _name_rule(
+    name: str, code: Code, claimed: Callable[[Case], Json], is_known: Callable[[Case], bool] = lambda case: True
+) -> Rule:
+    """That the form names the machine as the claim or the provider does, where it does so by this field."""
+    return Rule(
+        name,
+        code,
+        lambda case: getattr(case.form, name),
+        claimed,
+        applies=lambda case: case.machine is not None and case.form.named_by == name,
+        is_known=is_known,
+    )
 
 
 def _scale_set(case: Case) -> str | None:
@@ -328,42 +347,20 @@ RULES: Final = (
         lambda case: "the id of a resource in a resource group",
         applies=lambda case: case.role.bounds.bind_machines,
     ),
-    Rule(
-        "subscription_id",
-        Code.SUBSCRIPTION_MISMATCH,
-        lambda case: case.form.subscription_id,
-        _subscription,
-        applies=lambda case: bool(case.form.subscription_id and _subscription(case)),
-    ),
-    Rule(
-        "resource_group_name",
-        Code.RESOURCE_GROUP_MISMATCH,
-        lambda case: case.form.resource_group_name,
-        _resource_group,
-        applies=lambda case: bool(case.form.resource_group_name and _resource_group(case)),
-    ),
-    Rule(
+    _place_rule("subscription_id", Code.SUBSCRIPTION_MISMATCH, "subscription"),
+    _place_rule("resource_group_name", Code.RESOURCE_GROUP_MISMATCH, "resource_group"),
+    _name_rule(
         "vmss_name",
         Code.VMSS_NAME_MISMATCH,
-        lambda case: case.form.vmss_name,
         _scale_set,
-        applies=lambda case: case.machine is not None and case.form.named_by == "vmss_name",
         is_known=lambda case: not case.is_virtual_machine or case.known_machine is not None,
     ),
-    Rule(
+    _name_rule(
         "vm_name",
         Code.VM_NAME_MISMATCH,
-        lambda case: case.form.vm_name,
         lambda case: case.machine.name if case.machine and case.is_virtual_machine else None,
-        applies=lambda case: case.machine is not None and case.form.named_by == "vm_name",
     ),
-    Rule(
-        "resource_id",
-        Code.RESOURCE_ID_MISMATCH,
-        lambda case: case.form.resource_id,
-        lambda case: case.machine.written if case.machine else None,
-        applies=lambda case: case.machine is not None and case.form.named_by == "resource_id",
-    ),
+    _name_rule("resource_id", Code.RESOURCE_ID_MISMATCH, lambda case: case.machine.written if case.machine else None),
     *_rules(about_machine=True, by_provider=False),
     Rule(
         "machine",

@@ -130,11 +130,6 @@ def some_of(*choices: str) -> FieldType[tuple[str, ...]]:
     return FieldType(f"list of {named}", parse, list, null_is_absent=True)
 
 
-def _schedule(raw: object) -> str:
-    text = coercion.text(raw)
-    return Schedule.parse(text).text if text.strip() else ""
-
-
 def _checked(parse: Callable[[object], T], check: Callable[[T], object]) -> Callable[[object], T]:
     """Parse a value, and keep it as it was written if it passes a check."""
 
@@ -207,7 +202,10 @@ METADATA: Final = FieldType("object", _metadata, dict)
 NETWORKS: Final = FieldType(
     "list of CIDR blocks", _checked(listing.comma_list, network.networks), list, normal=network.networks
 )
-SCHEDULE: Final = FieldType("five-field cron schedule", _schedule)
+SCHEDULE: Final = FieldType(
+    "five-field cron schedule",
+    lambda raw: Schedule.parse(text).text if (text := coercion.text(raw)).strip() else "",
+)
 ENVIRONMENT: Final = FieldType(
     "environment name", _checked(coercion.text, lambda text: text and environment_name(text))
 )
@@ -366,8 +364,9 @@ def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
             values[name] = kind.parse(raw)
         except ValueError as error:
             problems.append(Problem(Code.FIELD_INVALID, f'"{spelling}" {error}'))
-        if field.old_name and not _says_both(body, field):
-            spelled_old[field.old_name] = spelling != name
+        old = field.old_name  # who writes back what was read says both alike, and means neither
+        if old and not (name in body and old in body and body[name] == body[old]):
+            spelled_old[old] = spelling != name
     if problems:
         raise Refused.because(problems) from None
     ignored.sort()
@@ -381,11 +380,6 @@ def without_not_offered(given: ParsedFields, body: Mapping[str, object]) -> Pars
         details = [f'"{name}" must be empty: {NOT_OFFERED[name]}' for name in asked]
         raise Refused.because([Problem(Code.FIELD_INVALID, detail) for detail in details])
     return msgspec.structs.replace(given, ignored=tuple(name for name in given.ignored if name not in NOT_OFFERED))
-
-
-def _says_both(body: Mapping[str, object], field: Field) -> bool:
-    """Whether a body has the same value under both spellings, as who writes back what was read: neither is meant."""
-    return field.name in body and field.old_name in body and body[field.name] == body[field.old_name]
 
 
 def listed(names: Sequence[str]) -> str:

@@ -17,8 +17,7 @@ from ..forms import Json, Schema, schemas
 from ..mounts import AUTH, BUILT_IN, Mount
 from ..routing import Component
 from ..version import VERSION
-from .operations import operation_of, parameters_in, shown_path
-from .responses import REFUSALS, SCHEMAS, WRAP_TTL, refusal
+from .operations import REFUSALS, SCHEMAS, WRAP_TTL, operation_of, parameters_in, refusal, shown_path
 
 _encode: Final = msgspec.json.Encoder(enc_hook=dict).encode  # of read-only views
 MARK: Final = "\0"

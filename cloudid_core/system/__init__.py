@@ -4,7 +4,7 @@ from . import routes, stored_rules
 from .audit import declare_devices, try_devices_again
 from .metrics import metrics_answer, node_numbers
 from .recent_logins import note_login
-from .troubles import TROUBLES
+from .stored_rules import TROUBLES
 
 __all__ = [
     "TROUBLES",

@@ -1,7 +1,8 @@
-"""The routes of audit devices: list, enable and disable them, and hash a text as one of them does."""
+"""The routes of audit devices (list, enable, disable them; hash a text as one of them does) and of audited headers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -29,10 +30,10 @@ from ..forms import (
     setting,
     spellings_of,
 )
-from ..messages import DELETE, NOTHING, READ, WRITE, Answer
+from ..messages import DELETE, NOTHING, READ, UNAUDITED_HEADERS, WRITE, Answer
 from ..mounts import MountTable, change_mounts, mount_table
 from ..routing import COPIED, Call, captured, route
-from ..values import listing, mount_path, text, uuid_text
+from ..values import are_same, listing, mount_path, text, uuid_text
 
 MOST_DEVICES: Final = 16
 DISCARD: Final = "discard"
@@ -342,4 +343,80 @@ def _shown(device: Device) -> dict[str, Any]:
     }
 
 
-ROUTES: Final = (list_devices, enable, disable, hash_text)
+HEADERS: Final = "config/auditing/request-headers"
+MOST_HEADERS: Final = 64
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+"""RFC 9110 section 5.1."""
+
+
+@frozen(kw_only=True)
+class HeaderForm:
+    hmac: bool = setting(BOOLEAN, False, "Hash its values.")
+
+
+BY_NAME: Final = schemas.each(schemas.members(BOOLEAN="hmac"))
+
+
+@route(HEADERS, READ, schemas.members(headers=BY_NAME), shape=COPIED)
+async def list_headers(call: Call) -> Answer:
+    """Lists the request headers in audit entries."""
+    headers = (await mount_table(call.context.records)).record.audited_headers
+    return Answer(data={"headers": {name: {"hmac": is_hashed} for name, is_hashed in headers.items()}}, copy_up=True)
+
+
+@route(f"{HEADERS}/:header", READ, BY_NAME, shape=COPIED)
+async def read_header(call: Call) -> Answer:
+    """Tells how a header is audited.
+
+    It is answered under its name as the request spells it.
+    """
+    name = captured(call, "header", _header_name)
+    is_hashed = (await mount_table(call.context.records)).record.recorded_headers.get(name.lower())
+    if is_hashed is None:
+        raise Refused(Code.AUDITED_HEADER_NOT_FOUND)
+    return Answer(data={name: {"hmac": is_hashed}}, copy_up=True)
+
+
+@route(f"{HEADERS}/:header", WRITE, form=HeaderForm)
+async def write_header(call: Call) -> Answer:
+    """Puts a request header into audit entries. No header that may hold a token."""
+    name, form = captured(call, "header", _header_name), call.form(HeaderForm)
+    if name.lower() in UNAUDITED_HEADERS:
+        raise Refused(Code.NAME_INVALID, "this header never goes on record")
+
+    def changed(table: MountTable) -> MountTable:
+        headers = {**_without_header(table, name), name: form.hmac}
+        if len(headers) > MOST_HEADERS:
+            raise Refused(Code.MALFORMED_REQUEST, "there are too many audited headers")
+        return evolve(table, audited_headers=headers)
+
+    await change_mounts(call.context.records, changed)
+    return NOTHING
+
+
+@route(f"{HEADERS}/:header", DELETE)
+async def delete_header(call: Call) -> Answer:
+    """Leaves a request header out of audit entries."""
+    name = captured(call, "header", _header_name)
+
+    def changed(table: MountTable) -> MountTable:
+        headers = _without_header(table, name)
+        return evolve(table, audited_headers=headers) if headers != table.audited_headers else table
+
+    await change_mounts(call.context.records, changed)
+    return NOTHING
+
+
+def _without_header(table: MountTable, name: str) -> dict[str, bool]:
+    """The audited headers but for one, however its name is spelled."""
+    headers = table.audited_headers
+    return {each: is_hashed for each, is_hashed in headers.items() if not are_same(each, name)}
+
+
+def _header_name(raw: str) -> str:
+    if not _NAME.fullmatch(raw):
+        raise ValueError("must be the name of a header")
+    return raw
+
+
+ROUTES: Final = (list_devices, enable, disable, hash_text, list_headers, read_header, write_header, delete_header)

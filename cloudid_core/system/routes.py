@@ -9,7 +9,6 @@ from ..routing import Component, RouteTable
 from . import (
     applied,
     audit,
-    audited_headers,
     capabilities,
     health,
     keys,
@@ -38,7 +37,6 @@ MODULES: Final = (
     specifications,
     leases,
     audit,
-    audited_headers,
     quotas,
     applied,
     wrapping,

@@ -7,6 +7,7 @@ are refused at use or go on as before. Every node looks when it starts and from 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar
@@ -16,12 +17,15 @@ from attrs import frozen
 from ..audit import SECRETS
 from ..context import Context
 from ..credentials import RootCredential
-from ..effects import Instant, Now, Program
+from ..effects import Instant, ListKeys, Now, Program
 from ..errors import EntryDamaged, Refused
 from ..forms import effective
-from ..health import HealthProblem, Occurrence
+from ..health import SEVERAL, HealthProblem, Occurrence
+from ..issuer import unpublished
+from ..leases import Lease
 from ..mounts import Mount, MountTable, mount_table
-from ..rotation import find_root, self_targets
+from ..provider import outdated_tenants
+from ..rotation import credential_risks, find_root, secret_risks, self_targets
 from ..store import keys
 from ..values import LONGEST_DELAY
 from .mounts import AUDIT_KEYS
@@ -133,3 +137,65 @@ async def look(context: Context, rules: Sequence[StoredRule] = RULES) -> Instant
         context.node.note(rule.problem, await rule.breaches(stored))
     now = await Now()
     return now + max(LOOK_PAUSE, (now - started) / MOST_OF_THE_TIME)
+
+
+# Trouble that goes on in the background: what fails again and again at the provider, and what soon ends.
+
+MOST_COUNTED: Final = 1000
+"""How many leases are read to count those whose revocation fails."""
+
+
+async def credentials_at_risk(stored: Stored) -> Sequence[Occurrence]:
+    """Root credentials that cannot be used, are not rotated, or end soon."""
+    now = await Now()
+    found: list[Occurrence] = []
+    for mount, config in await stored.configurations():
+        with suppress(EntryDamaged):
+            risks = await credential_risks(stored.context, mount, config, now)
+            found += [{"mount": mount.path, "reason": risk} for risk in risks]
+    return found
+
+
+async def static_secrets_at_risk(stored: Stored) -> Sequence[Occurrence]:
+    """Static roles whose secrets are not there yet, are not rotated, or end soon."""
+    now = await Now()
+    found: list[Occurrence] = []
+    for mount in stored.table.live:
+        for role in await stored.context.records.names(keys.static_roles(mount.id)):
+            with suppress(EntryDamaged):
+                risks = await secret_risks(stored.context, mount, role, now)
+                found += [{"mount": mount.path, "role": role, "reason": risk} for risk in risks]
+    return found
+
+
+async def failing_revocations(stored: Stored) -> Sequence[Occurrence]:
+    """Mounts with leases whose revocation has failed several times, retired ones included."""
+    listed = await ListKeys(keys.STUCK, "", MOST_COUNTED)
+    parts = [key.removeprefix(keys.STUCK).partition("/") for key in listed]
+    counts: Counter[str] = Counter()
+    for start in range(0, len(parts), PAGE):
+        leases = [keys.lease(lease_id) for _, _, lease_id in parts[start : start + PAGE]]
+        for lease in await stored.context.records.find_undamaged(leases, Lease):
+            counts[lease.record.mount_id] += lease.record.attempts >= SEVERAL
+    mounts = {mount_id: stored.table.with_storage(mount_id) for mount_id in counts}
+    return [
+        {"mount": mount.path, "count": str(counts[mount_id])}
+        for mount_id, mount in mounts.items()
+        if mount is not None and counts[mount_id]
+    ]
+
+
+async def outdated_signing_keys(stored: Stored) -> Sequence[Occurrence]:
+    """Tenants whose signing keys could not be refreshed for several hours."""
+    tenants = outdated_tenants(stored.context.caches, await Now())
+    return [{"tenant": tenant, "reason": code.wire} for tenant, code in tenants.items()]
+
+
+TROUBLES: Final = (
+    StoredRule(HealthProblem.CREDENTIAL_AT_RISK, credentials_at_risk),
+    StoredRule(HealthProblem.STATIC_SECRET_AT_RISK, static_secrets_at_risk),
+    StoredRule(HealthProblem.REVOCATIONS_FAILING, failing_revocations),
+    StoredRule(HealthProblem.SIGNING_KEYS_OUTDATED, outdated_signing_keys),
+    StoredRule(HealthProblem.ISSUER_UNPUBLISHED, lambda stored: unpublished(stored.context)),
+)
+"""All trouble that health tells, and what finds it."""

@@ -9,28 +9,28 @@ from attrs import evolve
 from ..messages import WRITE
 from ..mounts import TOKEN
 from ..routing import Component, RouteTable
-from . import create, look_up, renewal, revocation, roles
+from . import create, existing, roles
 
 ROUTES: Final = RouteTable(
     (
         create.create,
         create.create_orphan,
         create.create_for_role,
-        look_up.look_up_self,
-        evolve(look_up.look_up_self, operation=WRITE, doc="As the read."),
-        look_up.look_up,
-        evolve(look_up.look_up, operation=WRITE, doc="As the read."),
-        look_up.look_up_accessor,
-        renewal.renew_self,
-        renewal.renew,
-        renewal.renew_accessor,
-        revocation.revoke_self,
-        revocation.revoke,
-        revocation.revoke_accessor,
-        revocation.revoke_orphan,
-        look_up.list_accessors,
+        existing.look_up_self,
+        evolve(existing.look_up_self, operation=WRITE, doc="As the read."),
+        existing.look_up,
+        evolve(existing.look_up, operation=WRITE, doc="As the read."),
+        existing.look_up_accessor,
+        existing.renew_self,
+        existing.renew,
+        existing.renew_accessor,
+        existing.revoke_self,
+        existing.revoke,
+        existing.revoke_accessor,
+        existing.revoke_orphan,
+        existing.list_accessors,
         *roles.ROLES.routes("Registers or updates a role that tokens are created with."),
-        revocation.tidy,
+        existing.tidy,
     )
 )
 COMPONENT: Final = Component(

@@ -6,8 +6,7 @@ from typing import Any
 
 from cloudid_core.provider.signing_keys import OUTDATED
 from cloudid_core.store import keys
-from cloudid_core.system.stored_rules import LOOK_PAUSE, RULES
-from cloudid_core.system.troubles import TROUBLES
+from cloudid_core.system.stored_rules import LOOK_PAUSE, RULES, TROUBLES
 from tests.engines import ROLE, SecretsEngine
 from tests.installation import Installation
 from tests.logins import configure_logins, log_in

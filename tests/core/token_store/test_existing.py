@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cloudid_core.effects import Sleep
-from cloudid_core.token_store import look_up
+from cloudid_core.token_store import existing
 from tests.installation import ROOT, START, Installation
 from tests.logins import configure_logins, log_in
 from tests.tokens import create_token, look_up_self, new_token, write_policy
@@ -166,7 +166,7 @@ def test_a_name_that_is_no_tokens_has_no_accessor() -> None:
 
 def test_accessors_are_listed_in_pages_in_the_order_of_their_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every accessor is in exactly one page, for pages of any size. The token of `after` may be gone."""
-    monkeypatch.setattr(look_up, "PAGE", 2)
+    monkeypatch.setattr(existing, "PAGE", 2)
     world = Installation()
     made = []
     for _ in range(5):
@@ -192,7 +192,7 @@ def test_accessors_are_listed_in_pages_in_the_order_of_their_tokens(monkeypatch:
 
 def test_other_requests_have_their_turn_while_accessors_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program yields between two pages."""
-    monkeypatch.setattr(look_up, "PAGE", 2)
+    monkeypatch.setattr(existing, "PAGE", 2)
     world = Installation()
     for _ in range(5):
         new_token(world, no_parent=True)
