@@ -6,91 +6,65 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-_MASTER_KEY: Final = "the master key comes from the host, and no request opens or closes the service"
-_MASTER_KEY_CHANGE: Final = "the master key comes from the host: the server's command rekey changes it"
-_ROOT_TOKEN: Final = "the server's command init --new-root-token makes a root token"  # is no token
-_STORE: Final = "the store is SQLite or PostgreSQL: the server's commands backup and copy-store, or the database's own"
-_NODES: Final = "every node answers by itself, and none has to step down: sys/ha-status lists them"
-_PLUGINS: Final = "there are no plugins: what can be mounted is built in"
-_PROCESS: Final = "what a process does is a matter of its host and its log"
-_COUNTERS: Final = "nothing is counted for licences"
-_NAMESPACES: Final = "there are no namespaces: run a service for each"
-_ENTITIES: Final = "there are no entities and groups: policies come with roles and tokens"
-_PEOPLE: Final = "nobody logs in through a browser: tokens are for machines that are logged in"
-_PAGES: Final = "there are no web pages"
-_KEYS: Final = "keys are kept for nobody else"
+_PATHS: Final[Mapping[str, str]] = {
+    "nothing is kept for tokens but wrapped answers": "cubbyhole",
+    "there are no entities and groups: policies come with roles and tokens": (
+        "identity/alias identity/entity identity/entity-alias identity/group identity/group-alias "
+        "identity/lookup identity/persona"
+    ),
+    "there is no second factor for machines": "identity/mfa sys/mfa",
+    "nobody logs in through a browser: tokens are for machines that are logged in": (
+        "identity/oidc/assignment identity/oidc/client identity/oidc/provider identity/oidc/scope"
+    ),
+    'the issuer\'s address is the setting "issuer"': "identity/oidc/config",
+    "a token is verified with the keys at identity/oidc/.well-known/keys": "identity/oidc/introspect",
+    "there is one key for all roles, which is replaced every signing_key_period": "identity/oidc/key",
+    "there are no control groups": "sys/config/control-group sys/control-group",
+    "there are no web pages": "sys/config/cors sys/config/ui",
+    "SIGHUP reloads the log level and the TLS files": "sys/config/reload",
+    "the settings are the host's: its settings file has them": "sys/config/state",
+    "the server's command init --new-root-token makes a root token": (
+        "sys/decode-token sys/generate-recovery-token sys/generate-root sys/generate-root-token"
+    ),
+    "events are in the log, and a host of your own gets them": "sys/events",
+    "there are none": "sys/experiments",
+    "keys are kept for nobody else": "sys/external-keys sys/managed-keys",
+    "what a process does is a matter of its host and its log": (
+        "sys/host-info sys/in-flight-req sys/internal/inspect sys/monitor sys/pprof"
+    ),
+    "nothing is counted for licences": "sys/internal/counters sys/utilization-report",
+    "there are no namespaces: run a service for each": "sys/internal/ui/namespaces sys/namespaces",
+    "ask sys/capabilities-self about the paths that matter": "sys/internal/ui/resultant-acl",
+    "nothing is left to tidy: leases have no indexes that could be left over": "sys/leases/tidy",
+    "there are no licences": "sys/license",
+    "there are no passwords to guess, and nobody is locked out": "sys/locked-users",
+    "log_level in the settings, which SIGHUP reloads": "sys/loggers",
+    "there are no plugins: what can be mounted is built in": "sys/plugins",
+    "sys/policies/acl has all that there is": "sys/policies/detailed",
+    "there are policies of paths only: sys/policies/acl": "sys/policies/egp sys/policies/rgp",
+    "the cloud makes the secrets, and none is made here": "sys/policies/password",
+    "what is stored is sealed, and only read by what it was written for": "sys/raw",
+    "the master key comes from the host: the server's command rekey changes it": (
+        "sys/rekey sys/rekey-recovery-key sys/rotate/recovery sys/rotate/root"
+    ),
+    "several nodes share a PostgreSQL database, which replicates itself": "sys/replication",
+    "a data key is replaced by itself long before it is worn out": "sys/rotate/config sys/rotate/keyring/config",
+    "the master key comes from the host, and no request opens or closes the service": "sys/seal sys/unseal",
+    "everything is sealed under one key ring": "sys/sealwrap",
+    "every node answers by itself, and none has to step down: sys/ha-status lists them": "sys/step-down",
+    "the store is SQLite or PostgreSQL: the server's commands backup and copy-store, or the database's own": (
+        "sys/storage"
+    ),
+    "secrets are handed out here, and copied nowhere": "sys/sync",
+    "nothing is hashed or drawn for clients": "sys/tools",
+    "the changelog says what changed; sys/health tells the version": "sys/version-history",
+    "write a script": "sys/workflows",
+    "wrapping tokens are opaque, not signed": "sys/wrapping/pubkey",
+}
+"""By the reason all paths that it is for."""
 
 LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "cubbyhole": "nothing is kept for tokens but wrapped answers",
-        "identity/alias": _ENTITIES,
-        "identity/entity": _ENTITIES,
-        "identity/entity-alias": _ENTITIES,
-        "identity/group": _ENTITIES,
-        "identity/group-alias": _ENTITIES,
-        "identity/lookup": _ENTITIES,
-        "identity/mfa": "there is no second factor for machines",
-        "identity/oidc/assignment": _PEOPLE,
-        "identity/oidc/client": _PEOPLE,
-        "identity/oidc/config": 'the issuer\'s address is the setting "issuer"',
-        "identity/oidc/introspect": "a token is verified with the keys at identity/oidc/.well-known/keys",
-        "identity/oidc/key": "there is one key for all roles, which is replaced every signing_key_period",
-        "identity/oidc/provider": _PEOPLE,
-        "identity/oidc/scope": _PEOPLE,
-        "identity/persona": _ENTITIES,
-        "sys/config/control-group": "there are no control groups",
-        "sys/config/cors": _PAGES,
-        "sys/config/reload": "SIGHUP reloads the log level and the TLS files",
-        "sys/config/state": "the settings are the host's: its settings file has them",
-        "sys/config/ui": _PAGES,
-        "sys/control-group": "there are no control groups",
-        "sys/decode-token": _ROOT_TOKEN,
-        "sys/events": "events are in the log, and a host of your own gets them",
-        "sys/experiments": "there are none",
-        "sys/external-keys": _KEYS,
-        "sys/generate-recovery-token": _ROOT_TOKEN,
-        "sys/generate-root": _ROOT_TOKEN,
-        "sys/generate-root-token": _ROOT_TOKEN,
-        "sys/host-info": _PROCESS,
-        "sys/in-flight-req": _PROCESS,
-        "sys/internal/counters": _COUNTERS,
-        "sys/internal/inspect": _PROCESS,
-        "sys/internal/ui/namespaces": _NAMESPACES,
-        "sys/internal/ui/resultant-acl": "ask sys/capabilities-self about the paths that matter",
-        "sys/leases/tidy": "nothing is left to tidy: leases have no indexes that could be left over",
-        "sys/license": "there are no licences",
-        "sys/locked-users": "there are no passwords to guess, and nobody is locked out",
-        "sys/loggers": "log_level in the settings, which SIGHUP reloads",
-        "sys/managed-keys": _KEYS,
-        "sys/mfa": "there is no second factor for machines",
-        "sys/monitor": _PROCESS,
-        "sys/namespaces": _NAMESPACES,
-        "sys/plugins": _PLUGINS,
-        "sys/policies/detailed": "sys/policies/acl has all that there is",
-        "sys/policies/egp": "there are policies of paths only: sys/policies/acl",
-        "sys/policies/password": "the cloud makes the secrets, and none is made here",
-        "sys/policies/rgp": "there are policies of paths only: sys/policies/acl",
-        "sys/pprof": _PROCESS,
-        "sys/raw": "what is stored is sealed, and only read by what it was written for",
-        "sys/rekey": _MASTER_KEY_CHANGE,
-        "sys/rekey-recovery-key": _MASTER_KEY_CHANGE,
-        "sys/replication": "several nodes share a PostgreSQL database, which replicates itself",
-        "sys/rotate/config": "a data key is replaced by itself long before it is worn out",
-        "sys/rotate/keyring/config": "a data key is replaced by itself long before it is worn out",
-        "sys/rotate/recovery": _MASTER_KEY_CHANGE,
-        "sys/rotate/root": _MASTER_KEY_CHANGE,
-        "sys/seal": _MASTER_KEY,
-        "sys/sealwrap": "everything is sealed under one key ring",
-        "sys/step-down": _NODES,
-        "sys/storage": _STORE,
-        "sys/sync": "secrets are handed out here, and copied nowhere",
-        "sys/tools": "nothing is hashed or drawn for clients",
-        "sys/unseal": _MASTER_KEY,
-        "sys/utilization-report": _COUNTERS,
-        "sys/version-history": "the changelog says what changed; sys/health tells the version",
-        "sys/workflows": "write a script",
-        "sys/wrapping/pubkey": "wrapping tokens are opaque, not signed",
-    }
+    dict(sorted((path, why) for why, paths in _PATHS.items() for path in paths.split()))
 )
 """By path the reason. A path stands for itself and for all that is below it."""
 

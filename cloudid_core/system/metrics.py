@@ -48,22 +48,9 @@ MOST_STUCK: Final = 1000
 """How many stuck leases are read to find the oldest."""
 PAGE: Final = 1000
 
-CACHES: Final = (
-    "access_tokens",
-    "acls",
-    "destinations",
-    "facts",
-    "failed_logins",
-    "flights",
-    "lent_tokens",
-    "lists",
-    "records",
-    "refused_logins",
-    "requests",
-    "signatures",
-    "signing_keys",
-    "snapshots",
-    "tokens",
+CACHES: Final = tuple(
+    "access_tokens acls destinations facts failed_logins flights lent_tokens lists records "
+    "refused_logins requests signatures signing_keys snapshots tokens".split()
 )
 
 
