@@ -1,6 +1,6 @@
 """What to do about a refusal: the likely cause of each error code, what mends it, and the command that shows more.
 
-The page of codes prints all rows; that of refused logins, and commands below a refusal, print those with a command.
+The page of codes prints all rows, and commands print one below a refusal.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from cloudid_core.auth_method import config as auth_method
-from cloudid_core.cures import CURES
 from cloudid_core.documents import table
 from cloudid_core.forms.environment import FALLBACK, OVERRIDE
 from cloudid_core.forms.fields import fields_of
@@ -38,14 +37,6 @@ def variables() -> str:
     return "\n".join(lines) + "\n"
 
 
-def cures() -> str:
-    """What to do about refused logins."""
-    rows = (
-        (f"`{code.wire}`", cure.cause, cure.cure, f"`{cure.command}`") for code, cure in CURES.items() if cure.command
-    )
-    return table(("Code", "Likely cause", "Cure", "See more with"), rows) + "\n"
-
-
 def identities() -> str:
     """The identities that `cloudid login` looks for."""
     rows = ((f"`{one.name}`", one.doc, ", ".join(f"`{name}`" for name in one.variables)) for one in KINDS)
@@ -60,7 +51,6 @@ def facts() -> str:
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "settings": settings.markdown,
     "variables": variables,
-    "cures": cures,
     "identities": identities,
     "facts": facts,
     "login_role": partial(role_definition, AUTH, "cloudid logins", "Looks up the machines that log in"),

@@ -138,12 +138,12 @@ def _token(place: str, route: Route) -> str:
 
 
 def _codes() -> str:
-    """Every code, with its likely cause and cure."""
-    rows = ((code, CURES[code]) for code in Code)
-    return table(
-        ("code", "status", "text", "likely cause", "cure"),
-        ((f"`{code.wire}`", str(code.status), code.text, cure.cause, cure.cure) for code, cure in rows),
+    """Every code, with its likely cause and cure, and the command that shows more, if there is one."""
+    rows = (
+        (f"`{code.wire}`", str(code.status), code.text, cure.cause, cure.cure, cure.command and f"`{cure.command}`")
+        for code, cure in ((code, CURES[code]) for code in Code)
     )
+    return table(("code", "status", "text", "likely cause", "cure", "see more with"), rows)
 
 
 def _provider_codes() -> str:
