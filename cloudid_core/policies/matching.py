@@ -93,7 +93,8 @@ class Acl:
         def add(rule: Rule) -> Iterable[None]:
             pattern = fold(rule.pattern)
             known = rules.get(pattern)
-            rules[pattern] = _merged(known, rule) if known else _at(pattern, rule)
+            own = rule if pattern == rule.pattern else evolve(rule, pattern=pattern)
+            rules[pattern] = _merged(known, rule) if known else own
             return ()
 
         await in_turns([rule for policy in policies for rule in policy.rules], add, AT_ONCE)
@@ -179,11 +180,6 @@ class Acl:
     def _matching_wildcard(self, path: str) -> Rule | None:
         given = path.split("/")
         return next((wildcard.rule for wildcard in self._wildcards if wildcard.matches(path, given)), None)
-
-
-def _at(pattern: str, rule: Rule) -> Rule:
-    """The rule for a pattern that is its own in lower case."""
-    return rule if pattern == rule.pattern else evolve(rule, pattern=pattern)
 
 
 def _granted(rule: Rule) -> Iterable[list[str]]:

@@ -33,7 +33,8 @@ def fit(rule: Rule, parameters: Mapping[str, Json], fields: Mapping[str, Field] 
     """
     if not (rule.required_parameters or rule.denied_parameters or rule.allowed_parameters):
         return True
-    if _comparisons(rule, parameters) > MOST_COMPARISONS:
+    listed = sum(map(len, (*rule.allowed_parameters.values(), *rule.denied_parameters.values())))
+    if listed and listed * sum(map(_size, parameters.values())) > MOST_COMPARISONS:
         return False
     given = [_Parameter(_names(name, fields.get(name)), value, fields.get(name)) for name, value in parameters.items()]
     if not all(any(name in each.names and each.is_given for each in given) for name in rule.required_parameters):
@@ -41,12 +42,6 @@ def fit(rule: Rule, parameters: Mapping[str, Json], fields: Mapping[str, Field] 
     if any(_is_denied(each, rule.denied_parameters) for each in given):
         return False
     return not rule.allowed_parameters or all(_is_allowed(each, rule.allowed_parameters) for each in given)
-
-
-def _comparisons(rule: Rule, parameters: Mapping[str, Json]) -> int:
-    """How many there may be of the elements of all parameters with the values of a rule."""
-    listed = sum(map(len, (*rule.allowed_parameters.values(), *rule.denied_parameters.values())))
-    return listed and listed * sum(map(_size, parameters.values()))
 
 
 def _size(value: Json) -> int:

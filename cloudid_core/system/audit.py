@@ -267,22 +267,17 @@ def check(declared: DeclaredDevice) -> Mapping[str, str]:
 async def _made(context: Context, declared: DeclaredDevice) -> Device:
     """A device with a key of its own; refused when an option is wrong."""
     options = check(declared)
+    key, shared = (await RandomBytes(KEY_BYTES)).hex(), (await RandomBytes(KEY_BYTES)).hex()
+    await change_mounts(context.records, lambda table: table if table.audit_key else evolve(table, audit_key=shared))
     return Device(
         name=declared.name,
         type=declared.type,
-        key=(await RandomBytes(KEY_BYTES)).hex(),
+        key=key,
         description=declared.description,
         options=options,
         folder=declared.folder,
-        installation_key=await _installation_key(context),
+        installation_key=(await mount_table(context.records)).record.audit_key,
     )
-
-
-async def _installation_key(context: Context) -> str:
-    """What all devices of the installation share. Made once, before its first device."""
-    random = (await RandomBytes(KEY_BYTES)).hex()
-    await change_mounts(context.records, lambda table: table if table.audit_key else evolve(table, audit_key=random))
-    return (await mount_table(context.records)).record.audit_key
 
 
 def _placed(declared: DeclaredDevice, folders: Sequence[str]) -> DeclaredDevice:

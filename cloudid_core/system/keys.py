@@ -81,7 +81,11 @@ async def retire_data_keys(context: Context, now: Instant, deadline: Deadline) -
     if len(ring.data_keys) < KEPT:
         return
     await _seal_anew(context, deadline)
-    needed = await _terms_in_use(context, deadline)
+    needed: set[int] = set()
+    after = ""
+    while page := await _next_page(after, deadline):
+        after = max(page)
+        needed |= {term_of(entry.value) for key, entry in page.items() if key != keys.RING}
     replaced = zip(ring.data_keys, ring.data_keys[1:], strict=False)
     old = {key.term for key, successor in replaced if successor.made_at + REPLACED_FOR < now}
     await drop_keys(context, old - needed, ())
@@ -120,15 +124,6 @@ async def _seal_anew(context: Context, deadline: Deadline) -> None:
                 await Commit({key: entry.version}, {key: sealer.seal(key, plain, await RandomBytes(NONCE_SIZE))})
             except (SealBroken, Conflict, OutcomeUnknown):
                 continue
-
-
-async def _terms_in_use(context: Context, deadline: Deadline) -> set[int]:
-    terms: set[int] = set()
-    after = ""
-    while page := await _next_page(after, deadline):
-        after = max(page)
-        terms |= {term_of(entry.value) for key, entry in page.items() if key != keys.RING}
-    return terms
 
 
 async def _next_page(after: str, deadline: Deadline) -> Mapping[str, Entry]:

@@ -19,7 +19,6 @@ from ..forms import (
     TEXTS,
     FieldType,
     Json,
-    ParsedFields,
     bounded,
     ignored,
     listed,
@@ -49,14 +48,9 @@ from ..settings import Settings
 from ..values import listing, mount_path, uuid_text
 from ..version import VERSION
 
-
-def _lease_ttl(raw: object) -> int:
-    return 0 if raw == "system" else SECONDS.parse(raw)
-
-
 LEASE_TTL: Final = FieldType(
     f'"system", or {SECONDS.name}',
-    _lease_ttl,
+    lambda raw: 0 if raw == "system" else SECONDS.parse(raw),
     null_is_absent=True,
     empty_is_absent=True,
     schema=SECONDS.schema,
@@ -151,7 +145,10 @@ async def read_mount(kind: str, call: Call) -> Answer:
 
 
 async def enable(kind: str, call: Call) -> Answer:
-    path = path_of(kind, call.captures["path"])
+    try:
+        path = _full_path(kind, mount_path(call.captures["path"]))
+    except ValueError as error:
+        raise Refused(Code.NAME_INVALID, f"the path {error}") from None
     form = call.form(EnableForm)
     type_name = form.plugin_name if form.type in ("", "plugin") else form.type
     if not call.context.components.is_mountable(kind, TYPE_ALIASES.get(type_name, type_name)):
@@ -161,7 +158,8 @@ async def enable(kind: str, call: Call) -> Answer:
     _check_audit_keys(call, mount, given.values, _managed_at(mount))
     mount = tuned(mount, {**given.values, **call.given.values}, call.context.settings)
     await change_mounts(call.context.records, lambda table: table.with_mount(mount))
-    return Answer(warnings=_ignored(given, form.config))
+    names = [f"config.{name}" for name in given.ignored if form.config[name]]  # clients send all, most of them empty
+    return Answer(warnings=(ignored(names),) if names else ())
 
 
 async def read_tuning(kind: str, call: Call) -> Answer:
@@ -217,14 +215,6 @@ async def disable(kind: str, call: Call) -> Answer:
     reasons = tuple(dict.fromkeys((*reasons, *remains.reasons)))[:REASONS]
     data: dict[str, Json] = {"left": remains.count, "reasons": reasons, "path": f"sys/retiring/{mount.accessor}"}
     return Answer(status=ACCEPTED, data=data, wake_at=call.now)
-
-
-def path_of(kind: str, raw: str) -> str:
-    """The full path of a mount as a request names it; `NAME_INVALID` when it cannot be one."""
-    try:
-        return _full_path(kind, mount_path(raw))
-    except ValueError as error:
-        raise Refused(Code.NAME_INVALID, f"the path {error}") from None
 
 
 def shown_path(mount: Mount) -> str:
@@ -319,12 +309,6 @@ def _refuse_built_in(mount: Mount) -> None:
         raise Refused(Code.MOUNT_PROTECTED)
 
 
-def _ignored(given: ParsedFields, config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The warnings about members of `config`. Clients send all of them; an empty one causes no warning."""
-    names = [f"config.{name}" for name in given.ignored if config[name]]
-    return (ignored(names),) if names else ()
-
-
 CONFIG_MEMBERS: Final = schemas.members(
     {name: spellings_of(TuneForm)[name].kind.schema for name in (*SHOWN_WHEN_SET, "token_type")},
     INTEGER="default_lease_ttl max_lease_ttl",
@@ -401,7 +385,9 @@ async def move(call: Call) -> Answer:
     move_id = uuid_text(await RandomBytes(16))
 
     def moved(table: MountTable) -> MountTable:
-        mount = _movable(table, source)
+        mount = table.by_path.get(source)
+        if mount is None or mount in BUILT_IN:
+            raise Refused(Code.MOUNT_PROTECTED if mount else Code.MOUNT_NOT_FOUND, '"from"')
         if target.startswith(f"{AUTH}/") is not (mount.kind == AUTH):
             raise Refused(Code.FIELD_INVALID, 'an authentication method stays below "auth/", all else outside of it')
         return table.with_moved(mount, target, move_id)
@@ -434,15 +420,6 @@ def _path(raw: str, name: str) -> str:
         return mount_path(raw)
     except ValueError as error:
         raise Refused(Code.FIELD_INVALID, f'"{name}" {error}') from None
-
-
-def _movable(table: MountTable, path: str) -> Mount:
-    mount = table.by_path.get(path)
-    if mount is None:
-        raise Refused(Code.MOUNT_NOT_FOUND, '"from"')
-    if mount in BUILT_IN:
-        raise Refused(Code.MOUNT_PROTECTED, '"from"')
-    return mount
 
 
 ROUTES: Final = (

@@ -98,7 +98,9 @@ async def drop(call: Call) -> Answer:
     """Drops the records of what is left of a disabled mount, and lists it."""
     mount, remains = await _found(call)
     if not call.form(DropForm).force:
-        raise Refused(Code.LEASES_ALIVE, f"{named(remains)}; force=true drops them")
+        counts = {"leases": remains.leases, "intents": remains.intents, "roles": remains.roles}
+        left = ", ".join(f"{what}: {count}" for what, count in counts.items() if count) or "a rotation"
+        raise Refused(Code.LEASES_ALIVE, f"{left}; force=true drops them")
     dropped = await drop_remains(call.context, mount, call.now, call.deadline)
     data: dict[str, Json] = {
         "lease_count": len(dropped.leases),
@@ -151,12 +153,6 @@ async def _found(call: Call) -> tuple[Mount, Remains]:
             if remains.count:
                 return mount, remains
     raise Refused(Code.NOT_FOUND)
-
-
-def named(remains: Remains) -> str:
-    """What is left, as text for people."""
-    counts = {"leases": remains.leases, "intents": remains.intents, "roles": remains.roles}
-    return ", ".join(f"{what}: {count}" for what, count in counts.items() if count) or "a rotation"
 
 
 def objects(provisioned: Provisioned) -> dict[str, Json]:

@@ -297,7 +297,7 @@ async def revoke_orphan(call: Call) -> Answer:
     if token is None:
         raise Refused(Code.TOKEN_NOT_FOUND)
     _refuse_batch(token)
-    is_left = await hierarchy.revoke_orphan(call.context, token.id, call.now)
+    is_left = await hierarchy.revoke(call.context, token.id, call.now, release=True)
     return Answer(wake_at=call.now if is_left else None)
 
 

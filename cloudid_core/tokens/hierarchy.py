@@ -34,21 +34,12 @@ def tie(owner: Found[Token]) -> Changes:
     return changes
 
 
-async def revoke(context: Context, token_id: str, now: Instant) -> bool:
+@retry_on_conflict
+async def revoke(context: Context, token_id: str, now: Instant, *, release: bool = False) -> bool:
     """End a token and its descendants at once. Returns whether the background has something to delete.
 
-    Does nothing if the token does not exist.
+    Does nothing if the token does not exist. `release`: the children live on as orphans.
     """
-    return await _end(context, token_id, now, release=False)
-
-
-async def revoke_orphan(context: Context, token_id: str, now: Instant) -> bool:
-    """As `revoke`, but the children live on as orphans."""
-    return await _end(context, token_id, now, release=True)
-
-
-@retry_on_conflict
-async def _end(context: Context, token_id: str, now: Instant, *, release: bool) -> bool:
     try:
         found = await find_token(context, token_id)
     except EntryDamaged as damaged:
