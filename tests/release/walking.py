@@ -37,7 +37,7 @@ def walk(text: str, folder: Path, **environment: str) -> None:
         pytest.skip(f"needs {', '.join(missing)}")
     steps = steps_of(on_free_ports(_HELD_BACK.sub("", text)))
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    pinned = {"PIP_CONSTRAINT": str(ROOT / "constraints.txt")}
+    pinned = {"PIP_CONSTRAINT": str(ROOT / "constraints.txt"), "PIP_NO_COMPILE": "yes"}  # but what is used, then
     path = os.pathsep.join((str(folder / "venv" / "bin"), SEARCHED))
     came = iter(outputs(steps, folder, {**pip, **pinned, "PATH": path, **environment}))
     for command in (step for step in steps if isinstance(step, Command)):
