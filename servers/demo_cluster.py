@@ -20,16 +20,7 @@ from typing import Any, Final
 import httpx
 from attrs import frozen
 
-from .demo import (
-    LEASE_SECONDS,
-    PATIENCE,
-    RESOURCE,
-    DemoFailed,
-    Started,
-    Storyteller,
-    alive,
-    stopping,
-)
+from .demo import LEASE_SECONDS, PATIENCE, RESOURCE, DemoFailed, Started, Storyteller, alive, stopping
 from .provider_simulator import Simulator, start
 from .stores.etcd.temporary import NoEtcd, address_of, temporary_cluster
 from .stores.postgres.temporary import NoPostgres, temporary_server

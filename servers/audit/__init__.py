@@ -4,9 +4,4 @@ from .devices import Devices, Report
 from .files import make_folder
 from .trace import Trace
 
-__all__ = [
-    "Devices",
-    "Report",
-    "Trace",
-    "make_folder",
-]
+__all__ = ["Devices", "Report", "Trace", "make_folder"]

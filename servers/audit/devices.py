@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from attrs import Factory, define
 
@@ -18,8 +18,8 @@ from cloudid_core.audit.device import STDOUT, Device, Entries
 from cloudid_core.errors import RecordFailed
 from cloudid_core.metrics import Numbers, put
 
-from ..runtime import Event, Runtime
-from .files import File
+from ..runtime import Runtime
+from .files import File, Ticket
 from .streams import Stream
 
 QUEUE_LIMIT: Final = 4096
@@ -38,38 +38,12 @@ def silent(event: str, **facts: object) -> None:
     """Reports nothing."""
 
 
-class Opened(Protocol):
-    """A device that this process writes to."""
-
-    device: Device
-
-    def begin(self, texts: Sequence[bytes]) -> Ticket | None:
-        """Write entries, or queue them. `None`: they are written. Raises `OSError`."""
-        ...
-
-    def pass_on(self, checkpoint: bytes) -> None:
-        """Write another device's checkpoint. Raises `OSError`."""
-        ...
-
-    def sign(self) -> None:
-        """Write a checkpoint if one is due. Raises `OSError`."""
-        ...
-
-    def close(self) -> None:
-        """End the chain and close what is open. The next entry opens it again."""
-        ...
-
-
-class Ticket(Protocol):
-    """Entries that are not written yet."""
-
-    async def written(self) -> None:
-        """Return when they are. Raises `OSError`."""
-        ...
-
-
 class _Chained:
-    """A device with its chain."""
+    """A device that this process writes to, with its chain.
+
+    `begin` writes entries (`None`) or queues them, `pass_on` writes another device's checkpoint, `sign` one of its own
+    if that is due, and `close` ends the chain: the next entry opens it again. They raise `OSError`.
+    """
 
     def __init__(self, device: Device, process: str, spread: Callable[[Sequence[bytes]], None]) -> None:
         self.device = device
@@ -143,17 +117,10 @@ class FileDevice(_Chained):
 
 
 @define(eq=False)
-class _Batch:
+class _Batch(Ticket):
     """Entries that are sent together, and in the end how that went."""
 
-    done: Event
     texts: list[bytes] = Factory(list)
-    failure: OSError | None = Factory(lambda: OSError("the entry was not sent"))
-
-    async def written(self) -> None:
-        await self.done.wait()
-        if self.failure is not None:
-            raise self.failure
 
 
 class StreamDevice(_Chained):
@@ -181,7 +148,7 @@ class StreamDevice(_Chained):
             raise OSError("the device failed a moment ago")
         batch = self._next
         if batch is None:
-            batch = self._next = _Batch(self._runtime.new_event())
+            batch = self._next = _Batch(self._runtime.new_event(), OSError("the entry was not sent"))
         elif len(batch.texts) >= QUEUE_LIMIT:
             raise OSError("too many entries wait for the device")
         batch.texts += texts
@@ -245,6 +212,9 @@ class StreamDevice(_Chained):
             if batch is not None:
                 batch.done.set()
         self._report(self.device, failure)
+
+
+Opened: TypeAlias = FileDevice | StreamDevice
 
 
 @define(eq=False)

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Final
 
 import msgspec
-from attrs import Factory, define
+from attrs import define
 
 from cloudid_core.audit.chain import Head, is_ours
 from cloudid_core.audit.device import STDOUT, Device
@@ -42,18 +42,24 @@ _decode: Final = msgspec.json.Decoder(_Line).decode
 
 
 @define(eq=False)
-class Sync:
-    """One fsync in a thread, for everything that was written before it began."""
+class Ticket:
+    """Entries that are not written yet, and why they are not if they never will be."""
 
-    fd: int
     done: Event
-    failure: OSError | None = Factory(lambda: OSError("the disk was not waited for"))
+    failure: OSError | None
 
     async def written(self) -> None:
-        """Return when the disk has it. Raises `OSError`."""
+        """Return when they are. Raises `OSError`."""
         await self.done.wait()
         if self.failure is not None:
             raise self.failure
+
+
+@define(eq=False)
+class Sync(Ticket):
+    """One fsync in a thread, for everything that was written before it began."""
+
+    fd: int
 
 
 class File:
@@ -109,15 +115,11 @@ class File:
         written = os.write(self._fd, content)
         self._is_torn = written < len(content)
         if self._is_torn:
-            self._forget_torn_beginning(written)
+            if self.is_empty and os.fstat(self._fd).st_size == written:  # begun so, it would be no audit log any more
+                os.ftruncate(self._fd, 0)
+                self._is_torn = False
             raise OSError("the file took only a part of an entry: is the disk full?")
         self.is_empty = False
-
-    def _forget_torn_beginning(self, written: int) -> None:
-        """A file that begins with a part of a line would be no audit log any more."""
-        if self.is_empty and os.fstat(self._fd).st_size == written:
-            os.ftruncate(self._fd, 0)
-            self._is_torn = False
 
     def sync(self) -> Sync | None:
         """Let the disk have what was written so far, if that is wanted. `None`: it has, or it need not."""
@@ -128,7 +130,9 @@ class File:
             return None
         sync = self._next
         if sync is None:
-            sync = self._next = Sync(os.dup(self._fd), self._runtime.new_event())  # the file may be closed meanwhile
+            failure = OSError("the disk was not waited for")
+            sync = Sync(self._runtime.new_event(), failure, os.dup(self._fd))  # the file may be closed meanwhile
+            self._next = sync
             if not self._is_syncing:
                 self._is_syncing = True
                 self._runtime.start(self._sync_all)

@@ -61,13 +61,7 @@ def _record(report: Report) -> dict[str, object]:
         "problems": [attrs.asdict(problem) for problem in report.problems],
         "notes": [attrs.asdict(note) for note in report.notes],
         "chains": [
-            {
-                "id": chain.id,
-                "lines": chain.last,
-                "closed": chain.is_closed,
-                "key": chain.key,
-                "process": chain.process,
-            }
+            {"id": chain.id, "lines": chain.last, "closed": chain.is_closed, "key": chain.key, "process": chain.process}
             for chain in report.chains.values()
         ],
     }

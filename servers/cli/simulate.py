@@ -57,10 +57,7 @@ simulate = click.Command(
     params=[
         *served.params,
         click.Option(
-            ["--compare"],
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Compare it with a transcript.",
+            ["--compare"], type=click.Path(path_type=Path), metavar="FILE", help="Compare it with a transcript."
         ),
     ],
 )

@@ -41,10 +41,7 @@ def run_command(command: Sequence[str], environment: Mapping[str, str], give_bac
 
 
 def _run(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    awaited: frozenset[signal.Signals],
-    mask: Collection[int],
+    command: Sequence[str], environment: Mapping[str, str], awaited: frozenset[signal.Signals], mask: Collection[int]
 ) -> int:
     def unblock() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)

@@ -6,13 +6,4 @@ from .commands import Server
 from .first_steps import METADATA, STRANGER
 from .options import Options
 
-__all__ = [
-    "METADATA",
-    "STRANGER",
-    "Options",
-    "Server",
-    "Setup",
-    "commands",
-    "open_store",
-    "set_up",
-]
+__all__ = ["METADATA", "STRANGER", "Options", "Server", "Setup", "commands", "open_store", "set_up"]

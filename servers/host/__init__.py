@@ -6,12 +6,4 @@ from .host import Host
 from .metrics_listener import MetricsListener
 from .proxies import NO_PROXIES, Proxies
 
-__all__ = [
-    "NO_PROXIES",
-    "App",
-    "Host",
-    "MetricsListener",
-    "Proxies",
-    "Service",
-    "host",
-]
+__all__ = ["NO_PROXIES", "App", "Host", "MetricsListener", "Proxies", "Service", "host"]

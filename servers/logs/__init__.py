@@ -2,12 +2,4 @@
 
 from .logs import EventLog, LogFile, LogLevel, adopt_libraries, describe_error, log_into, open_log
 
-__all__ = [
-    "EventLog",
-    "LogFile",
-    "LogLevel",
-    "adopt_libraries",
-    "describe_error",
-    "log_into",
-    "open_log",
-]
+__all__ = ["EventLog", "LogFile", "LogLevel", "adopt_libraries", "describe_error", "log_into", "open_log"]

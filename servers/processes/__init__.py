@@ -4,12 +4,4 @@ from .listeners import ACCEPTED_AT_ONCE, BACKLOG, bind, bind_for_metrics
 from .reload import Reload
 from .workers import Supervisor, Worker
 
-__all__ = [
-    "ACCEPTED_AT_ONCE",
-    "BACKLOG",
-    "Reload",
-    "Supervisor",
-    "Worker",
-    "bind",
-    "bind_for_metrics",
-]
+__all__ = ["ACCEPTED_AT_ONCE", "BACKLOG", "Reload", "Supervisor", "Worker", "bind", "bind_for_metrics"]

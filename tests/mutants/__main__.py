@@ -48,7 +48,10 @@ ROOMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
         ),
         "leases": ("cloudid_core/leases/*.py", ("tests/core/leases", "tests/core/system/test_leases.py")),
         "rotation": ("cloudid_core/rotation/*.py", ("tests/core/rotation",)),
-        "tokens": ("cloudid_core/tokens/*.py", ("tests/core/tokens", "tests/core/token_store", "tests/core/test_wrapping.py")),
+        "tokens": (
+            "cloudid_core/tokens/*.py",
+            ("tests/core/tokens", "tests/core/token_store", "tests/core/test_wrapping.py"),
+        ),
     }
 )
 """The modules of each, and its tests."""

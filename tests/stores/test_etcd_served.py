@@ -30,7 +30,11 @@ def test_workers_serve_while_one_member_after_the_other_is_killed(server: str, t
         init = [*command, "init", "--settings", str(settings)]
         token = subprocess.run(init, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()[-1]
         serve = [*command, "serve", "--settings", str(settings), "--workers", "2", "--server", server]
-        with subprocess.Popen(serve, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        log = tmp_path / "log"
+        with (
+            log.open("wb") as output,
+            subprocess.Popen(serve, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=output) as process,
+        ):
             client = httpx.Client(headers={"x-vault-token": token}, timeout=PATIENCE, trust_env=False)
             url = f"http://127.0.0.1:{port}/v1"
 
@@ -57,4 +61,4 @@ def test_workers_serve_while_one_member_after_the_other_is_killed(server: str, t
             finally:
                 client.close()
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(PATIENCE) == 0
+                assert process.wait(PATIENCE) == 0, log.read_text()[-4000:]

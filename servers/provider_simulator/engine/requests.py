@@ -36,7 +36,7 @@ class Refusal(Exception):
     status: int
     code: str
     message: str
-    headers: Mapping[str, str] = {}
+    headers: Mapping[str, str] = field(factory=dict, repr=False)
 
 
 def json_response(status: int, value: Any, headers: Mapping[str, str] | None = None) -> HttpResponse:

@@ -6,7 +6,6 @@ schema       tables and functions: made by `init`, compared by everybody else
 statements   what is asked of the database, and how values travel
 session      a pair of connections, and which commits can still happen on an older one
 connector    always one session: a lost one is replaced
-batch        how many commits go into one statement, and how they travel
 store        the `Store`: batches, outcomes, coalesced reads
 temporary    servers of one's own, for demos, benchmarks and tests
 """

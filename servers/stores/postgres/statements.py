@@ -6,8 +6,10 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from cloudid_core.effects import Commit
+
 from .connection import Statement
-from .schema import Mode
+from .schema import TIMELINE_BIT, Mode
 
 BYTEA, INT8, INT4, TEXT = 17, 20, 23, 25
 BYTEAS, INT4S, TEXTS, INT8S = 1001, 1007, 1009, 1016
@@ -165,18 +167,6 @@ def texts(items: Iterable[bytes]) -> bytes:
     return _array(TEXT, list(items))
 
 
-def byteas(items: Iterable[bytes]) -> bytes:
-    return _array(BYTEA, list(items))
-
-
-def int4s(numbers: Iterable[int]) -> bytes:
-    return _array(INT4, [_SIZE.pack(number) for number in numbers])
-
-
-def int8s(numbers: Iterable[int]) -> bytes:
-    return _array(INT8, [_INT8.pack(number) for number in numbers])
-
-
 def _array(element: int, items: Sequence[bytes]) -> bytes:
     """An array of one dimension: dimensions, NULLs, type, size, first index; then each item with its length."""
     if not items:
@@ -185,6 +175,23 @@ def _array(element: int, items: Sequence[bytes]) -> bytes:
     for item in items:
         parts += (_SIZE.pack(len(item)), item)
     return b"".join(parts)
+
+
+def batch(commits: Sequence[Commit], number: int, timeline: int) -> tuple[bytes, ...]:
+    """The parameters of `COMMIT` from the number of the batch on."""
+    expected = {pair for commit in commits for pair in commit.expects.items()}
+    puts = [(key, value, place) for place, commit in enumerate(commits) for key, value in commit.puts.items()]
+    deleted = {key for commit in commits for key in commit.deletes if key not in commit.puts}
+    return (
+        int8(number),
+        int8(timeline << TIMELINE_BIT),
+        texts(key.encode() for key, _ in expected),
+        _array(INT8, [_INT8.pack(version) for _, version in expected]),
+        texts(key.encode() for key, _, _ in puts),
+        _array(BYTEA, [value for _, value, _ in puts]),
+        _array(INT4, [_SIZE.pack(place) for _, _, place in puts]),
+        texts(key.encode() for key in deleted),
+    )
 
 
 def behind(prefix: str) -> str | None:

@@ -19,10 +19,9 @@ from cloudid_core.errors import HostFailure, OutcomeUnknown, StoreFailed
 
 from ...runtime import Runtime
 from ..batched import LOSSES, BatchedStore, KeyList, Read
-from ..groups import CommitTicket, Mismatches
+from ..groups import CommitTicket, Limits, Mismatches
 from . import schema, statements
 from .address import Address
-from .batch import LIMITS, parameters_of
 from .connection import ConnectionLost, StatementFailed
 from .connector import Connector
 from .session import ANSWER_SECONDS, READ_ONLY, Session, prepare
@@ -52,7 +51,8 @@ class PostgresStore(BatchedStore):
     repaired in the background.
     """
 
-    LIMITS = LIMITS
+    LIMITS = Limits(commits=schema.BATCH_VERSIONS, keys=512, bytes=4 * 2**20)
+    """Each key takes one of the database's lock slots, which all nodes share."""
     FAILURES = (HostFailure, StatementFailed)
 
     def __init__(self, address: Address, makes: schema.Mode | None = None, *, is_exclusive: bool = False) -> None:
@@ -170,7 +170,9 @@ class PostgresStore(BatchedStore):
             self._connector.drop(session, str(loss))
             return None
         self._batch += 1
-        parameters = parameters_of(tickets, self._connector.writer, session.name, self._batch, session.timeline)
+        sender = (self._connector.writer, session.name)
+        commits = [ticket.request for ticket in tickets]
+        parameters = (*sender, *statements.batch(commits, self._batch, session.timeline))
         doubt = self._connector.begin(session, self._batch)
         started = time.time()
         try:
