@@ -95,12 +95,13 @@ class Supervisor:
         self._on_ready = on_ready
         self._log = log
         self._manager = manager
+        self._is_serving = False
         self._is_announced = False
         self._is_stopping = False
         self._code = 0
 
     def run(self) -> int:
-        """Until a signal ends it; the exit code. It is that of a worker that ends before all were ready."""
+        """Until a signal ends it; the exit code. It is that of the first worker where it ends before it is ready."""
         self._signals, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._ready, self._report = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._lifeline, self._alive = os.pipe2(os.O_CLOEXEC)
@@ -166,10 +167,10 @@ class Supervisor:
             self._places[number - 1].is_ready = True
         if not told or self._is_stopping:
             return
-        if not self._is_announced and self._places[0].is_ready:
-            for place in self._places:
-                if not place.pid:
-                    place.start_at = 0.0
+        if not self._is_serving and self._places[0].is_ready:
+            self._is_serving = True
+            for place in self._places[1:]:
+                place.start_at = 0.0
         if all(place.is_ready for place in self._places):
             if not self._is_announced:
                 self._is_announced = True
@@ -185,7 +186,7 @@ class Supervisor:
             if not pid:
                 continue
             code = os.waitstatus_to_exitcode(status)
-            if not self._is_stopping and self._is_announced:
+            if not self._is_stopping and self._is_serving:
                 pause = place.plan_replacement(time.monotonic())
                 self._log.error("worker died", worker=place.number, pid=pid, code=code, pause=round(pause, 2))
                 continue

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +20,10 @@ import pytest
 from cloudid_servers.provider_simulator import Simulator, start
 from cloudid_servers.stores.postgres.temporary import free_port
 from tests.servers.collector import collector, facts
-from tests.servers.running import SERVERS, Client, Running, wait_until
+from tests.servers.running import ROOT, SERVERS, Client, Running, wait_until
 from tests.servers.service_manager import FakeManager, fake_manager
 from tests.stores.test_served import ask, command, configured, prepared, written
-from tests.waiting import PATIENT
+from tests.waiting import PATIENCE, PATIENT
 
 pytestmark = pytest.mark.one_server
 
@@ -157,6 +158,41 @@ def test_what_is_wrong_at_the_start_is_said_once(server: str, database: str, tmp
     failed: subprocess.CompletedProcess[str] = command(server, "--settings", str(settings), "--workers", "3")
     assert (failed.returncode, failed.stdout) == (1, "")
     assert failed.stderr.count("run init first") == 1
+
+
+SECOND_FAILS_ONCE: Final = """
+import os, signal, sys, threading
+from pathlib import Path
+import structlog
+from cloudid_servers.machine import ServiceManager
+from cloudid_servers.processes import Supervisor
+
+failed = Path(sys.argv[1])
+
+def work(worker):
+    if worker.number == 2 and not failed.exists():
+        failed.touch()
+        return 1
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    worker.ready()
+    stop.wait()
+    return 0
+
+def end():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+sys.exit(Supervisor(3, [], work, end, structlog.get_logger(), ServiceManager({})).run())
+"""
+
+
+def test_a_worker_that_fails_at_its_start_is_replaced_while_another_serves(tmp_path: Path) -> None:
+    """What is wrong with the settings the first would have found; a database may be away for a moment."""
+    failed = tmp_path / "failed"
+    run = [sys.executable, "-c", SECOND_FAILS_ONCE, str(failed)]
+    ended = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (ended.returncode, failed.exists()) == (0, True), ended.stderr
+    assert "worker died" in ended.stdout
 
 
 def test_a_port_that_is_taken_is_an_error(settings: Path, cloud: str) -> None:

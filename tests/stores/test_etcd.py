@@ -6,9 +6,10 @@ import shutil
 import subprocess
 import sys
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -20,6 +21,7 @@ from cloudid_servers.host.host import Host
 from cloudid_servers.stores import GroupCommit, SqliteStore, copy_store
 from cloudid_servers.stores.etcd import Address, EtcdStore
 from cloudid_servers.stores.etcd import store as etcd_store
+from cloudid_servers.stores.etcd.client import Lost
 from cloudid_servers.stores.etcd.temporary import HOW, Member, running
 from cloudid_servers.stores.postgres.temporary import free_port
 from tests.hosts.opened import RUNTIMES, on
@@ -146,6 +148,21 @@ def test_a_copy_that_lost_its_lock_writes_nothing(single: EtcdCluster) -> None:
 def test_a_place_without_a_store_is_refused(single: EtcdCluster) -> None:
     with pytest.raises(StoreFailed, match="run init first"):
         told(etcd_at(single.new_prefix(), is_new=False))
+
+
+def test_a_store_opens_though_answers_are_lost_meanwhile(single: EtcdCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that was asked is killed: what it was asked is asked again of another."""
+    store = etcd_at(single.new_prefix())
+    ask, lost = store._client.ask, iter([True, False] * 2)
+
+    async def lose_two_answers(call: str, question: object) -> Mapping[str, Any]:
+        answer = await ask(call, question)
+        if next(lost, False):
+            raise Lost("ReadError")
+        return answer
+
+    monkeypatch.setattr(store._client, "ask", lose_two_answers)
+    told(store)
 
 
 def test_nobody_there_is_told() -> None:

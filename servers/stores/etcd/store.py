@@ -16,10 +16,10 @@ from __future__ import annotations
 import os
 import time
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from attrs import define, frozen
@@ -49,6 +49,7 @@ LOCK_SECONDS: Final = 10
 CLOCK_SECONDS: Final = 30.0
 FORGOTTEN_SECONDS: Final = 7 * 86400.0
 
+_T = TypeVar("_T")
 _Json: TypeAlias = Mapping[str, Any]
 """msgspec writes bytes in base64, as etcd reads them."""
 
@@ -115,10 +116,8 @@ class EtcdStore(BatchedStore):
     async def open(self, runtime: Runtime) -> None:
         self._start(runtime)
         self._client.open(runtime)
-        await self._find()
-        await self._pass_lock()
-        await self._forget_writers()
-        await self._register()
+        for step in (self._find, self._pass_lock, self._forget_writers, self._register):
+            await _repeated(step)
 
     async def commit(self, commit: Commit) -> int:
         changes = len(commit.puts.keys() | set(commit.deletes))
@@ -233,10 +232,7 @@ class EtcdStore(BatchedStore):
     async def _read_ranges(self, ranges: Sequence[_Json]) -> Sequence[Sequence[_Json]]:
         """The rows of each range, all of the newest revision. Again where an answer is lost: reads change nothing."""
         await self._settle()
-        for _ in range(LOSSES - 1):
-            with suppress(Lost):
-                return (await self._ask(then=ranges)).rows
-        return (await self._ask(then=ranges)).rows
+        return (await _repeated(lambda: self._ask(then=ranges))).rows
 
     def _range(self, wanted: KeyList) -> _Json:
         start = max(wanted.prefix.encode(), wanted.after.encode() + b"\0" if wanted.after else b"")
@@ -328,6 +324,14 @@ class EtcdStore(BatchedStore):
 
     def _name(self, key: str) -> bytes:
         return self._entries + key.encode()
+
+
+async def _repeated(step: Callable[[], Awaitable[_T]]) -> _T:
+    """Again where an answer is lost: a member may have been killed, and another answers. To do it twice is no harm."""
+    for _ in range(LOSSES - 1):
+        with suppress(Lost):
+            return await step()
+    return await step()
 
 
 def _entry(row: _Json) -> Entry:
