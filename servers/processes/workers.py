@@ -193,7 +193,8 @@ class Supervisor:
             place.pid = 0
             if not self._is_stopping:
                 self._forward(signal.SIGTERM)
-            self._code = self._code or (1 if code else 0)
+            is_as_asked = code == 0 or (self._is_stopping and -code in FORWARDED)  # it was not ready for signals yet
+            self._code = self._code or (0 if is_as_asked else 1)
 
     def _forward(self, number: int) -> None:
         if number == signal.SIGHUP:

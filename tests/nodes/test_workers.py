@@ -195,6 +195,32 @@ def test_a_worker_that_fails_at_its_start_is_replaced_while_another_serves(tmp_p
     assert "worker died" in ended.stdout
 
 
+SECOND_IS_STOPPED_AT_ITS_START: Final = """
+import os, signal, sys, threading, time
+import structlog
+from cloudid_servers.machine import ServiceManager
+from cloudid_servers.processes import Supervisor
+
+def work(worker):
+    if worker.number == 2:
+        os.kill(os.getppid(), signal.SIGTERM)
+        time.sleep(3600)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    worker.ready()
+    stop.wait()
+    return 0
+
+sys.exit(Supervisor(2, [], work, print, structlog.get_logger(), ServiceManager({})).run())
+"""
+
+
+def test_a_worker_that_is_stopped_at_its_start_ended_as_asked() -> None:
+    run = [sys.executable, "-c", SECOND_IS_STOPPED_AT_ITS_START]
+    ended = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_a_port_that_is_taken_is_an_error(settings: Path, cloud: str) -> None:
     with workers("trio_server", settings, cloud) as running:
         again = command(
@@ -296,6 +322,7 @@ def test_the_worker_that_leads_applies_the_folder_and_the_others_say_so(
         def told(event: str) -> list[int]:
             return [line["worker"] for line in lines(running.log()) if line["event"] == event]
 
+        wait_until(lambda: {*told("leadership")} == {1, 2})  # each takes over when it starts
         running.process.send_signal(signal.SIGHUP)
         wait_until(
             lambda: text() == "# first" and told("folder applied") and told("folder left to the node that leads")
