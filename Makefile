@@ -1,10 +1,12 @@
 # Every target sets up what it needs; `make help` lists them. PYTHON chooses the interpreter of a new virtual environment
-# VENV, PACKAGES what is installed in it (a file of requirements/), TESTS which tests run, MINUTES how long a soak takes,
+# VENV, PACKAGES what is installed in it (a file of requirements/), TESTS which tests run, MINUTES how long a soak takes, EVERY and FIRST which part of the long proof,
 # SECONDS how long each parser is fuzzed, TOKENS how many altered tokens follow, MIRROR a folder with Terraform's provider, DIST where `make dist` puts what it builds.
 # SHORT and LONG are the tests that need nothing but Python, TOOLS and TOOLS_LONG those that need more.
 PYTHON ?= python3
 VENV ?= .venv
 MINUTES ?= 3
+EVERY ?= 9
+FIRST ?= $(shell date +%-j)
 SECONDS ?= 60
 TOKENS ?= 5000000
 DIST ?= dist
@@ -83,8 +85,8 @@ demo-cluster: $(READY) ## Show two servers over one PostgreSQL (STORE=etcd: thre
 dev: $(READY_FOR_DEMO) ## Leave a server with a simulated cloud running
 	@$(BIN)/python -m cloudid_servers.cli dev
 
-prove: test-all test-tools-all ## Run all tests at length, all pairs of faults, thousands of random lives (two hours)
-	@$(BIN)/python -m tests.simulation.prove
+prove: test-all test-tools-all ## Run all tests at length, of all pairs of faults each day another ninth, thousands of random lives (hours)
+	@$(BIN)/python -m tests.simulation.prove --every $(EVERY) --first $(FIRST)
 	@$(BIN)/python -m pytest tests/servers/test_kill_leases.py --cycles 20 --timeout 1800
 	@$(BIN)/python -m pytest tests/nodes/test_kill_cluster.py --cycles 9 --timeout 1800
 
