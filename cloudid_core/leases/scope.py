@@ -44,8 +44,8 @@ class Scope:
         return [lease_id for lease_id in lease_ids if self._contains(local_path(lease_id))]
 
     def has_token(self, token: Token) -> bool:
-        """Whether a token was issued here."""
-        if self.mount.kind != AUTH or token.mount_id != self.mount.id:
+        """Whether a token was issued here that has a lease, as all have that end by themselves."""
+        if self.mount.kind != AUTH or token.mount_id != self.mount.id or token.expires_at is None:
             return False
         below = f"{self.mount.path}/"
         moved = not token.path.startswith(below)

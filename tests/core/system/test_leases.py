@@ -14,7 +14,7 @@ from cloudid_core.leases.revocation import end_leases
 from cloudid_core.store import keys
 from tests.engines import SecretsEngine, engine_with_roles
 from tests.installation import ROOT, START
-from tests.tokens import new_token, write_policy
+from tests.tokens import is_valid, new_token, write_policy
 
 LOOK_UP = "sys/leases/lookup"
 ACTIONS = ("renew", "revoke")
@@ -457,6 +457,14 @@ def test_the_tokens_of_an_authentication_method_end_with_its_prefix() -> None:
     assert world.ask("GET", "auth/token/lookup-self").status == 200
     world.pass_time(3)
     assert world.lease(lease_id) is None
+
+
+def test_no_prefix_ends_a_token_without_end() -> None:
+    """It has no lease. Otherwise ending all logins would lock out everybody, with the operator who does it."""
+    world = engine_with_roles()
+    endless, ends = child(world), child(world, ttl="1h")
+    world.must("PUT", "sys/leases/revoke-prefix/auth", {})
+    assert [is_valid(world, token) for token in (ROOT, endless, ends)] == [True, True, False]
 
 
 def test_force_drops_leases_at_once_and_the_journal_goes_on() -> None:
