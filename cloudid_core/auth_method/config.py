@@ -55,7 +55,7 @@ class Nanoseconds(float):
 
 def _delay(raw: object) -> float:
     number = int(raw) if isinstance(raw, str) and _DIGITS.fullmatch(raw) else raw
-    if isinstance(number, int) and number >= NANOSECONDS:
+    if isinstance(number, int) and NANOSECONDS <= number < 10**30:
         delay = Nanoseconds(number / NANOSECONDS)
         delay.number = number
         return delay

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from attrs import evolve
 
@@ -97,6 +98,7 @@ def test_every_field_reads_back_and_the_others_stay(field: str, value: object, s
         ({"retry_delay": "soon"}, "field_invalid"),
         ({"retry_delay": "250ms"}, "field_invalid"),
         ({"max_retry_delay": "1ns"}, "field_invalid"),
+        ({"retry_delay": msgspec.Raw(b"9" * 400)}, "field_invalid"),
     ],
 )
 def test_what_cannot_work_is_refused_and_changes_nothing(fields: dict[str, object], code: str) -> None:
