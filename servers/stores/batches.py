@@ -23,10 +23,6 @@ ENOUGH: Final = 64
 """A batch of so many requests waits for no further ones."""
 
 
-def _silent(size: int, seconds: float) -> None:
-    """For batches that nobody measures."""
-
-
 @define(eq=False)
 class Ticket(Generic[Q, A]):
     """One request in the queue, and in the end its answer or failure."""
@@ -60,7 +56,7 @@ class Batches(Generic[Q, A]):
         runtime: Runtime,
         work: Callable[[Sequence[Ticket[Q, A]]], Coroutine[Any, Any, Sequence[Ticket[Q, A]]]],
         failure: type[OutcomeUnknown | StoreFailed] = OutcomeUnknown,
-        note: Callable[[int, float], None] = _silent,
+        note: Callable[[int, float], None] = lambda size, seconds: None,
     ) -> None:
         """`note` is called with the size of each batch, and how many seconds it took."""
         self._runtime = runtime
@@ -85,17 +81,13 @@ class Batches(Generic[Q, A]):
     async def _work_off(self) -> None:
         try:
             while self._waiting:
-                await self._gather()
+                count = 0
+                while count < len(self._waiting) < ENOUGH:  # until a turn of the loop brings no further request
+                    count = len(self._waiting)
+                    await self._runtime.next_turn()
                 await self._work_on_next()
         finally:
             self._is_working = False
-
-    async def _gather(self) -> None:
-        """Until a turn of the loop brings no further request."""
-        count = 0
-        while count < len(self._waiting) < ENOUGH:
-            count = len(self._waiting)
-            await self._runtime.next_turn()
 
     async def _work_on_next(self) -> None:
         batch, self._waiting = self._waiting, []

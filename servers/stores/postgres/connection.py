@@ -97,25 +97,17 @@ class Connection:
     async def ask(self, statement: Statement, parameters: Sequence[bytes], seconds: float) -> Result:
         """Run a prepared statement. Raises `ConnectionLost` or `StatementFailed`."""
         deadline = time.monotonic() + seconds
-        name = self._prepared.get(statement)
-        if name is None:
-            name = b"s%d" % len(self._prepared)
-            await self._prepare(name, statement, deadline)
+        raw, name = self._raw, self._prepared.get(statement) or b"s%d" % len(self._prepared)
+        if statement not in self._prepared:
+            try:
+                await self._exchange(deadline, lambda: raw.send_prepare(name, statement.sql.encode(), statement.types))
+            except StatementFailed as failure:
+                if failure.state == TAKEN:
+                    raise StatementFailed(TAKEN, POOLED) from None
+                raise
             self._prepared[statement] = name
         formats = [Format.BINARY] * len(parameters)
-        return await self._exchange(
-            deadline, lambda: self._raw.send_query_prepared(name, parameters, formats, Format.BINARY)
-        )
-
-    async def _prepare(self, name: bytes, statement: Statement, deadline: float) -> None:
-        try:
-            await self._exchange(
-                deadline, lambda: self._raw.send_prepare(name, statement.sql.encode(), statement.types)
-            )
-        except StatementFailed as failure:
-            if failure.state == TAKEN:
-                raise StatementFailed(TAKEN, POOLED) from None
-            raise
+        return await self._exchange(deadline, lambda: raw.send_query_prepared(name, parameters, formats, Format.BINARY))
 
     async def run(self, script: str, seconds: float) -> Result:
         """Run statements without parameters, all in one transaction; the answer is the last one's, as text."""
@@ -134,7 +126,9 @@ class Connection:
         is_answered = False
         try:
             send()
-            await self._flush(deadline)
+            while self._raw.flush():
+                if not await self._runtime.wait_writable(self._raw.socket, deadline - time.monotonic()):
+                    raise ConnectionLost("the database takes no data")
             results = await self._receive(deadline)
             is_answered = self._raw.status == ConnStatus.OK
             if not is_answered:
@@ -147,7 +141,9 @@ class Connection:
                 self._raw.finish()
         for result in results:
             if result.status not in GOOD:
-                raise _failure_of(result)
+                state = result.error_field(DiagnosticField.SQLSTATE) or b"?????"
+                message = result.error_field(DiagnosticField.MESSAGE_PRIMARY) or b"no reason given"
+                raise StatementFailed(state.decode(), message.decode(errors="replace"))
         return results[-1]
 
     def check(self) -> None:
@@ -159,11 +155,6 @@ class Connection:
             reason = _first_line(self._raw)
             self._raw.finish()
             raise ConnectionLost(reason) from None
-
-    async def _flush(self, deadline: float) -> None:
-        while self._raw.flush():
-            if not await self._runtime.wait_writable(self._raw.socket, deadline - time.monotonic()):
-                raise ConnectionLost("the database takes no data")
 
     async def _receive(self, deadline: float) -> list[Result]:
         """All results: the failure of an implicit COMMIT comes after the rows."""
@@ -196,9 +187,3 @@ async def _poll(runtime: Runtime, raw: RawConnection, deadline: float) -> None:
 def _first_line(raw: RawConnection) -> str:
     """What libpq says of a connection's trouble, on one line."""
     return " ".join(raw.get_error_message().split()) or "the connection was closed"
-
-
-def _failure_of(result: Result) -> StatementFailed:
-    state = result.error_field(DiagnosticField.SQLSTATE) or b"?????"
-    message = result.error_field(DiagnosticField.MESSAGE_PRIMARY) or b"no reason given"
-    return StatementFailed(state.decode(), message.decode(errors="replace"))

@@ -116,7 +116,11 @@ class Connector:
         """Make a session, and settle what an older one left. Raises `StoreFailed`."""
         session = await open_session(self._runtime, self._address, is_exclusive=self._is_exclusive)
         try:
-            self._check(session)
+            if self._identity and session.store.id != self._identity:
+                raise StoreFailed("the database holds another store than before")
+            # A server that is back from the past would undo what has been answered since.
+            if session.timeline is not None and session.timeline < self.timeline:
+                raise StoreFailed(f"the database is back on timeline {session.timeline}, after {self.timeline}")
             if self._doubt is not None:
                 await self._settle(session, self._doubt)
         except BaseException:
@@ -127,21 +131,14 @@ class Connector:
         self._session = session
         self._connected.set()
 
-    def _check(self, session: Session) -> None:
-        """A server that is back from the past would undo what has been answered since."""
-        if self._identity and session.store.id != self._identity:
-            raise StoreFailed("the database holds another store than before")
-        if session.timeline is not None and session.timeline < self.timeline:
-            raise StoreFailed(f"the database is back on timeline {session.timeline}, after {self.timeline}")
-
     async def _settle(self, session: Session, doubt: Doubt) -> None:
         """Find out what became of a batch, once that can no longer change. Raises `StoreFailed`."""
         try:
             await session.end(doubt.backend)
-            last = await session.register(self.writer)
+            number, base = await session.register(self.writer)
         except (ConnectionLost, StatementFailed) as failure:
             raise StoreFailed(f"what became of a commit is not known yet: {failure}") from None
-        doubt.base = last.base if last.number == doubt.number else None
+        doubt.base = base if number == doubt.number else None
         doubt.is_settled = True
         doubt.settled.set()
         self._doubt = None

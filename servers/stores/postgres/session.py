@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from attrs import define, field, frozen
+from psycopg.pq.abc import PGresult as Result
 
 from cloudid_core.errors import StoreFailed
 
@@ -42,14 +43,6 @@ class Backend:
     started: bytes
 
 
-@frozen
-class LastBatch:
-    """What a writer wrote last: the number of the batch and its first version."""
-
-    number: int
-    base: int
-
-
 @define(eq=False)
 class Session:
     """Reads have a connection of their own, so that none waits for a write."""
@@ -73,12 +66,15 @@ class Session:
         with suppress(StatementFailed):
             await self.writer.ask(statements.TERMINATE, (statements.int4(backend.pid), backend.started), ANSWER_SECONDS)
 
-    async def register(self, writer: bytes) -> LastBatch:
-        """Become the only session that can write for this writer. Raises `ConnectionLost` or `StatementFailed`."""
+    async def register(self, writer: bytes) -> tuple[int, int]:
+        """Become the only session that can write for this writer: its last batch that was written, and its version.
+
+        Raises `ConnectionLost` or `StatementFailed`.
+        """
         result = await self.writer.ask(statements.REGISTER, (writer, self.name), ANSWER_SECONDS)
         self.is_registered = True
         await self.writer.ask(statements.FORGET_WRITERS, (), ANSWER_SECONDS)
-        return LastBatch(statements.number_of(result.get_value(0, 0)), statements.number_of(result.get_value(0, 1)))
+        return statements.number_of(result.get_value(0, 0)), statements.number_of(result.get_value(0, 1))
 
     def close(self) -> None:
         self.writer.close()
@@ -119,7 +115,8 @@ async def _with_writer(runtime: Runtime, address: Address, writer: Connection, i
     settings = statements.settings_of(store.mode)
     await writer.run(settings, ANSWER_SECONDS)
     timeline = await _timeline(writer, store.mode)
-    backend = await _backend(writer, store.mode)
+    started = await _asked(writer, store.mode, statements.BACKEND_START)
+    backend = Backend(writer.pid, (started.get_value(0, 0) if started and started.ntuples else None) or b"")
     reader = await _connect(runtime, address.only(*writer.server))
     try:
         await reader.run(settings, ANSWER_SECONDS)
@@ -162,23 +159,15 @@ async def _lock(connection: Connection, mode: schema.Mode, is_exclusive: bool) -
 
 
 async def _is_locked(connection: Connection, mode: schema.Mode, statement: Statement) -> bool:
-    try:
-        result = await connection.ask(statement, (statements.int4(statements.USE),), ANSWER_SECONDS)
-    except StatementFailed:
-        if mode is schema.Mode.PORTABLE:
-            return True
-        raise
-    return statements.boolean_of(result.get_value(0, 0))
+    result = await _asked(connection, mode, statement, statements.int4(statements.USE))
+    return result is None or result.get_value(0, 0) == b"\x01"
 
 
 async def _timeline(connection: Connection, mode: schema.Mode) -> int | None:
     """Other engines have no timelines, and lose no commit in a fail-over."""
-    try:
-        result = await connection.ask(statements.TIMELINE, (), ANSWER_SECONDS)
-    except StatementFailed:
-        if mode is schema.Mode.PORTABLE:
-            return 0
-        raise
+    result = await _asked(connection, mode, statements.TIMELINE)
+    if result is None:
+        return 0
     shown = result.get_value(0, 0)
     timeline = None if shown is None else int(shown, 16)
     if timeline is not None and timeline > LAST_TIMELINE:
@@ -186,11 +175,11 @@ async def _timeline(connection: Connection, mode: schema.Mode) -> int | None:
     return timeline
 
 
-async def _backend(connection: Connection, mode: schema.Mode) -> Backend:
+async def _asked(connection: Connection, mode: schema.Mode, statement: Statement, *parameters: bytes) -> Result | None:
+    """The answer; `None` of another engine that does not know what it is asked."""
     try:
-        result = await connection.ask(statements.BACKEND_START, (), ANSWER_SECONDS)
+        return await connection.ask(statement, parameters, ANSWER_SECONDS)
     except StatementFailed:
         if mode is schema.Mode.PORTABLE:
-            return Backend(connection.pid, b"")
+            return None
         raise
-    return Backend(connection.pid, (result.get_value(0, 0) or b"") if result.ntuples else b"")

@@ -13,9 +13,10 @@ from .schema import TIMELINE_BIT, Mode
 
 BYTEA, INT8, INT4, TEXT = 17, 20, 23, 25
 BYTEAS, INT4S, TEXTS, INT8S = 1001, 1007, 1009, 1016
-_SIZE: Final = struct.Struct("!i")
 _INT8: Final = struct.Struct("!q")
 _FLOAT8: Final = struct.Struct("!d")
+int4: Final = struct.Struct("!i").pack
+int8: Final = _INT8.pack
 _EMPTY_ARRAY: Final = struct.Struct("!iii")
 _ARRAY: Final = struct.Struct("!iiiii")
 
@@ -140,22 +141,10 @@ _ISOLATION: Final = {
 }
 
 
-def int4(number: int) -> bytes:
-    return _SIZE.pack(number)
-
-
-def int8(number: int) -> bytes:
-    return _INT8.pack(number)
-
-
 def number_of(data: bytes | None) -> int:
     """A bigint."""
     number: int = _INT8.unpack(data or b"")[0]
     return number
-
-
-def boolean_of(data: bytes | None) -> bool:
-    return data == b"\x01"
 
 
 def float_of(data: bytes | None) -> float:
@@ -173,7 +162,7 @@ def _array(element: int, items: Sequence[bytes]) -> bytes:
         return _EMPTY_ARRAY.pack(0, 0, element)
     parts = [_ARRAY.pack(1, 0, element, len(items), 1)]
     for item in items:
-        parts += (_SIZE.pack(len(item)), item)
+        parts += (int4(len(item)), item)
     return b"".join(parts)
 
 
@@ -186,10 +175,10 @@ def batch(commits: Sequence[Commit], number: int, timeline: int) -> tuple[bytes,
         int8(number),
         int8(timeline << TIMELINE_BIT),
         texts(key.encode() for key, _ in expected),
-        _array(INT8, [_INT8.pack(version) for _, version in expected]),
+        _array(INT8, [int8(version) for _, version in expected]),
         texts(key.encode() for key, _, _ in puts),
         _array(BYTEA, [value for _, value, _ in puts]),
-        _array(INT4, [_SIZE.pack(place) for _, _, place in puts]),
+        _array(INT4, [int4(place) for _, _, place in puts]),
         texts(key.encode() for key in deleted),
     )
 
