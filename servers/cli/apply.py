@@ -1,4 +1,4 @@
-"""`cloudid apply`: makes a service what a folder says."""
+"""`cloudid apply` makes a service what a folder says, and `cloudid export` a folder of what a service is."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any, Final
 import click
 
 from ..client import Address, ServiceRefused
-from ..folders import carry_out, plan
-from ..terminal import Exit, Format, Output, printable, with_output
-from .connection import service_with_token, told, with_address
+from ..folders import carry_out, plan, write_files
+from ..folders import export as read_service
+from ..terminal import Exit, Format, Output, with_output
+from .connection import service_with_token, tell, told, with_address
 
 COLUMNS: Final = ("path", "field", "is", "becomes")
 WIDTH: Final = 60
@@ -53,10 +54,10 @@ def apply(
         if dry_run:
             return Exit.DIFFERENT if rows else Exit.DONE
         try:
-            carry_out(service, found, _warn, replaces_root_secret=replace_root_secret)
+            carry_out(service, found, lambda text: tell(f"warning: {text}"), replaces_root_secret=replace_root_secret)
         except ServiceRefused as refusal:
             if refusal.about:
-                click.echo(printable(f"{refusal.about} is refused:"), err=True)
+                tell(f"{refusal.about} is refused:")
             raise
     output.note(f"written: {len(found.changes)}; removed: {len(found.removed)}; unchanged: {found.unchanged}")
     if found.left:
@@ -67,8 +68,21 @@ def apply(
     return Exit.DIFFERENT if withheld else Exit.DONE
 
 
-def _warn(text: str) -> None:
-    click.echo(printable(f"warning: {text}"), err=True)
+@click.command("export")
+@click.argument("folder", type=click.Path(path_type=Path))
+@with_address
+@with_output()
+def export(folder: Path, address: Address, output: Output) -> None:
+    """Write a running service into a folder for apply.
+
+    FOLDER is new or empty. Secrets are not exported: their places name environment variables. The service may also be
+    one that speaks the same interface: of its mounts those that can be mounted here. What is not in the files is told.
+    """
+    with told():
+        found = read_service(service_with_token(address))
+    write_files(folder, found)
+    output.note(f"written: {len(found.files)} files")
+    output.rows(found.told, ("path", "field", "why"))
 
 
 def _shortened(row: dict[str, Any]) -> dict[str, str]:

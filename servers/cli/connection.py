@@ -127,6 +127,11 @@ def service_with_token(address: Address) -> Service:
     return service
 
 
+def tell(text: str) -> None:
+    """On standard error, beside the answer, which a script reads."""
+    click.echo(printable(text), err=True)
+
+
 @contextmanager
 def told(**names: str) -> Iterator[None]:
     """What goes wrong in the block is told with what to do about it. `names` stand for the placeholders of cures."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from ..client import Address, Service, ServiceRefused, Unreachable, run_command
-from ..terminal import Format, Output, printable, with_output
-from .connection import Executing, executing, service_with_token, told, with_address
+from ..terminal import Format, Output, with_output
+from .connection import Executing, executing, service_with_token, tell, told, with_address
 
 VARIABLES: Final = {
     "client_id": "AZURE_CLIENT_ID",
@@ -58,11 +57,12 @@ def creds(
         found = {"tenant_id": tenant or _tenant_of(service, mount)}
         lent = service.read(f"{mount}/creds/{role}")
         lease, seconds = str(lent.get("lease_id") or ""), lent.get("lease_duration")
-        _tell(f"lease {lease}: {seconds} seconds")
+        tell(f"lease {lease}: {seconds} seconds")
         if not found["tenant_id"]:
-            _tell("the tenant is not known: give --tenant, or set AZURE_TENANT_ID")
+            tell("the tenant is not known: give --tenant, or set AZURE_TENANT_ID")
         data = dict(lent.get("data") or {})
-        variables = _variables(data | found)
+        known = data | found
+        variables = {variable: str(known[name]) for name, variable in VARIABLES.items() if known.get(name)}
         if command:
             environment = {**os.environ, **variables}
             return run_command(command, environment, lambda: _end(service, lease))
@@ -72,10 +72,6 @@ def creds(
         shown = Output(Format.JSON) if is_json else output
         shown.record({**data, **found, "lease_id": lease, "lease_duration": seconds})
     return None
-
-
-def _variables(data: Mapping[str, Any]) -> dict[str, str]:
-    return {variable: str(data[name]) for name, variable in VARIABLES.items() if data.get(name)}
 
 
 def _tenant_of(service: Service, mount: str) -> str:
@@ -91,11 +87,6 @@ def _end(service: Service, lease: str) -> None:
     try:
         service.write("sys/leases/revoke", {"lease_id": lease})
     except (ServiceRefused, Unreachable) as failure:
-        _tell(f"warning: the lease {lease} is not ended yet: {failure}")
+        tell(f"warning: the lease {lease} is not ended yet: {failure}")
     else:
-        _tell(f"lease {lease} is ended")
-
-
-def _tell(text: str) -> None:
-    """Beside the answer, which a script reads."""
-    click.echo(printable(text), err=True)
+        tell(f"lease {lease} is ended")

@@ -43,8 +43,11 @@ def login(
     token = Secret(str(auth.get("client_token") or ""))
     if not token:
         raise Failed("the service answered no token")
-    if command:
-        _become(command, token)
+    if command:  # takes the place of this process: it ends as it ends, and gets all signals
+        try:
+            os.execvpe(command[0], command, {**os.environ, **dict.fromkeys(VARIABLES, token.reveal())})
+        except OSError as error:
+            raise Failed(f"the command cannot be started ({type(error).__name__})") from None
     elif how == "print":
         click.echo(token.reveal())
     else:
@@ -60,11 +63,3 @@ def login(
         )
         for name in filter(os.environ.get, VARIABLES):
             click.echo(f"{name} is set: it counts before the file", err=True)
-
-
-def _become(command: tuple[str, ...], token: Secret) -> None:
-    """The command takes the place of this process: it ends as it ends, and gets all signals."""
-    try:
-        os.execvpe(command[0], command, {**os.environ, **dict.fromkeys(VARIABLES, token.reveal())})
-    except OSError as error:
-        raise Failed(f"the command cannot be started ({type(error).__name__})") from None

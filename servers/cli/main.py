@@ -21,10 +21,49 @@ PROGRAM: Final = "cloudid"
 COMPLETE: Final = "_CLOUDID_COMPLETE"
 """The environment variable by which a shell asks for completions."""
 
-SERVE: Final = "Serve"
-OPERATE: Final = "Operate"
-USE: Final = "Use it"
-SECTIONS: Final = (SERVE, OPERATE, USE)
+SECTIONS: Final = {
+    "Serve": (
+        ("serve", "Serve requests until SIGTERM", "cli.servers:serve"),
+        ("dev", "Serve a first try: all in memory, on a simulated cloud", "cli.servers:dev"),
+        ("simulate", "Serve a simulated cloud, until a signal stops it", "cli.simulate:simulate"),
+    ),
+    "Operate": (
+        ("init", "Prepare a store and its key file, and print the root token, once", "command.commands:init"),
+        ("check", "Look at settings and what they name, without starting a server", "command.check:check"),
+        (
+            "backup",
+            "Write a consistent copy of the store to TARGET, also while it is served",
+            "command.commands:backup",
+        ),
+        (
+            "compact",
+            "Give the room of what was deleted back to the disk, while no server runs",
+            "command.commands:compact_store",
+        ),
+        ("rekey", "Change the master key, in two steps", "command.commands:rekey"),
+        ("copy-store", "Copy the store into another, empty one, and compare both", "command.commands:copy_store"),
+        ("apply", "Make a service what a folder says", "cli.apply:apply"),
+        ("export", "Write a running service into a folder for apply", "cli.apply:export"),
+        ("audit", "Verify audit logs, offline", "audit.program:audit"),
+        ("trace", "Show what a token did, out of audit logs", "cli.trace:trace"),
+        ("revoke", "End the leases of a role, one lease, or all below a path", "cli.revoke:revoke"),
+        ("roles", "Test roles, on a server or without one", "role_tests.program:roles"),
+        ("connect", "Give the service its rights in a tenant, and prove them", "cli.connect:connect"),
+    ),
+    "Use it": (
+        ("login", "Log in as this machine", "cli.login:login"),
+        ("agent", "Stay logged in, and keep files with the token and with what is lent", "cli.agent:agent"),
+        ("creds", "Lend credentials of the cloud", "cli.creds:creds"),
+        ("why", "Explain why a login is refused", "cli.why:why"),
+        ("status", "Say whether the service is healthy, and what is wrong", "cli.status:status"),
+        ("read", "Read what is at a path", "cli.verbs:read"),
+        ("list", "List the names below a path", "cli.verbs:list_"),
+        ("write", "Write fields to a path", "cli.verbs:write"),
+        ("patch", "Change fields of what is at a path", "cli.verbs:patch"),
+        ("delete", "Delete what is at a path", "cli.verbs:delete"),
+        ("completion", "Print what makes a shell complete the words of this command", "cli.completion:completion"),
+    ),
+}
 
 
 @frozen
@@ -36,65 +75,16 @@ class Listed:
     summary: str
     """The first sentence of the command's own help, without the full stop."""
 
-    module: str
-    attribute: str
+    place: str
+    """Its module, and its name there."""
 
     def load(self) -> click.Command:
-        command: click.Command = getattr(import_module(f"..{self.module}", __package__), self.attribute)
+        module, _, name = self.place.partition(":")
+        command: click.Command = getattr(import_module(f"..{module}", __package__), name)
         return command
 
 
-COMMANDS: Final = (
-    Listed(SERVE, "serve", "Serve requests until SIGTERM", "cli.servers", "serve"),
-    Listed(SERVE, "dev", "Serve a first try: all in memory, on a simulated cloud", "cli.servers", "dev"),
-    Listed(SERVE, "simulate", "Serve a simulated cloud, until a signal stops it", "cli.simulate", "simulate"),
-    Listed(
-        OPERATE, "init", "Prepare a store and its key file, and print the root token, once", "command.commands", "init"
-    ),
-    Listed(
-        OPERATE, "check", "Look at settings and what they name, without starting a server", "command.check", "check"
-    ),
-    Listed(
-        OPERATE,
-        "backup",
-        "Write a consistent copy of the store to TARGET, also while it is served",
-        "command.commands",
-        "backup",
-    ),
-    Listed(
-        OPERATE,
-        "compact",
-        "Give the room of what was deleted back to the disk, while no server runs",
-        "command.commands",
-        "compact_store",
-    ),
-    Listed(OPERATE, "rekey", "Change the master key, in two steps", "command.commands", "rekey"),
-    Listed(
-        OPERATE,
-        "copy-store",
-        "Copy the store into another, empty one, and compare both",
-        "command.commands",
-        "copy_store",
-    ),
-    Listed(OPERATE, "apply", "Make a service what a folder says", "cli.apply", "apply"),
-    Listed(OPERATE, "export", "Write a running service into a folder for apply", "cli.export", "export"),
-    Listed(OPERATE, "audit", "Verify audit logs, offline", "audit.program", "audit"),
-    Listed(OPERATE, "trace", "Show what a token did, out of audit logs", "cli.trace", "trace"),
-    Listed(OPERATE, "revoke", "End the leases of a role, one lease, or all below a path", "cli.revoke", "revoke"),
-    Listed(OPERATE, "roles", "Test roles, on a server or without one", "role_tests.program", "roles"),
-    Listed(OPERATE, "connect", "Give the service its rights in a tenant, and prove them", "cli.connect", "connect"),
-    Listed(USE, "login", "Log in as this machine", "cli.login", "login"),
-    Listed(USE, "agent", "Stay logged in, and keep files with the token and with what is lent", "cli.agent", "agent"),
-    Listed(USE, "creds", "Lend credentials of the cloud", "cli.creds", "creds"),
-    Listed(USE, "why", "Explain why a login is refused", "cli.why", "why"),
-    Listed(USE, "status", "Say whether the service is healthy, and what is wrong", "cli.status", "status"),
-    Listed(USE, "read", "Read what is at a path", "cli.verbs", "read"),
-    Listed(USE, "list", "List the names below a path", "cli.verbs", "list_"),
-    Listed(USE, "write", "Write fields to a path", "cli.verbs", "write"),
-    Listed(USE, "patch", "Change fields of what is at a path", "cli.verbs", "patch"),
-    Listed(USE, "delete", "Delete what is at a path", "cli.verbs", "delete"),
-    Listed(USE, "completion", "Print what makes a shell complete the words of this command", "cli.completion", "show"),
-)
+COMMANDS: Final = tuple(Listed(section, *row) for section, rows in SECTIONS.items() for row in rows)
 
 
 class Commands(click.Group):
@@ -108,10 +98,8 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section in SECTIONS:
-            rows = [(listed.name, listed.summary) for listed in COMMANDS if listed.section == section]
-            if rows:
-                with formatter.section(section):
-                    formatter.write_dl(rows)
+            with formatter.section(section):
+                formatter.write_dl([(listed.name, listed.summary) for listed in COMMANDS if listed.section == section])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The names alone, without loading the commands."""

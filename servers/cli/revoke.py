@@ -11,7 +11,7 @@ from cloudid_core.values import duration
 
 from ..client import Address, Service, ServiceRefused
 from ..terminal import Failed, Output, printable, show_progress, with_output
-from .connection import service_with_token, told, with_address
+from .connection import service_with_token, tell, told, with_address
 
 CREDS: Final = "creds"
 """The segment of a lease's id before the name of its role."""
@@ -42,7 +42,7 @@ def revoke(what: str, mount: str, wait: str, address: Address, output: Output) -
     path = what.strip("/") if "/" in what else f"{mount.strip('/')}/{CREDS}/{what}"
     with told(role=what):
         service = service_with_token(address)
-        if _is_lease(path):
+        if path.split("/")[-3:-2] == [CREDS]:
             service.write("sys/leases/revoke", {"lease_id": path})
             output.record({"lease": path, "left": 0})
             return
@@ -54,10 +54,6 @@ def revoke(what: str, mount: str, wait: str, address: Address, output: Output) -
     output.record({"prefix": path, "leases": before, "left": left})
     if left and seconds:
         raise Failed(printable(_goes_on(path, left)))
-
-
-def _is_lease(path: str) -> bool:
-    return path.split("/")[-3:-2] == [CREDS]
 
 
 def _count(service: Service, path: str) -> int | None:
@@ -98,17 +94,15 @@ def _watch(service: Service, path: str, before: int, seconds: int, output: Outpu
         while (left := _count(service, path)) and time.monotonic() < until:
             show_progress(f"{left} of {max(before, left)} leases are left")
             if not reason and (reason := _reason(service, path)):
-                click.echo(printable(f"the provider does not do its part yet: {reason}"), err=True)
+                tell(f"the provider does not do its part yet: {reason}")
             time.sleep(INTERVAL)
     except KeyboardInterrupt:
-        click.echo(printable(_goes_on(path, left)), err=True)
+        tell(_goes_on(path, left))
         raise
     finally:
         show_progress("")
     if left is None:
-        click.echo(
-            "the token may not list sys/leases/lookup: the service goes on, and what is left is not known", err=True
-        )
+        tell("the token may not list sys/leases/lookup: the service goes on, and what is left is not known")
     return left
 
 

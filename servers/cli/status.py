@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import partial
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import click
-from attrs import frozen
 
 from cloudid_core.mounts import AUTH, SECRET, TYPE_ALIASES
 
@@ -20,6 +18,7 @@ from .connection import service_of, told, with_address
 
 NOT_HEALTHY: Final = 2
 WIDTH: Final = 11
+Rows: TypeAlias = list[Mapping[str, Any]]
 MOST: Final = 100
 """Rows of a part."""
 INITIALIZED: Final = "initialized"
@@ -45,7 +44,7 @@ def status(address: Address, output: Output) -> int:
     with told():
         service = service_of(address)
         health, state = _health(service)
-        parts = {name: _seen(service, part.read) for name, part in PARTS.items()}
+        parts = {name: _seen(service, read) for name, (read, _) in PARTS.items()}
     problems = health.get("problem_details") or [{"code": code} for code in health.get("problems") or ()]
     seal = "sealed" if health.get("sealed") else "open"
     facts = {
@@ -58,7 +57,7 @@ def status(address: Address, output: Output) -> int:
     }
     tables = [
         "\n".join(f"{name:{WIDTH}}{value}" for name, value in facts.items() if value),
-        *(_table(parts[name], part.columns) for name, part in PARTS.items()),
+        *(_table(parts[name], columns) for name, (_, columns) in PARTS.items()),
         _table(problems, ("code", "text", "consequence", "remedy")),
     ]
     output.text("\n\n".join(filter(None, tables)), {**facts, **parts, "problems": problems, "health": health})
@@ -80,7 +79,7 @@ def _health(service: Service) -> tuple[Mapping[str, Any], State]:
     return health, state
 
 
-def _seen(service: Service, read: Callable[[Service], list[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+def _seen(service: Service, read: Callable[[Service], Rows]) -> Rows:
     """Rows, where the token may read them."""
     try:
         return read(service) if service.token else []
@@ -88,15 +87,7 @@ def _seen(service: Service, read: Callable[[Service], list[Mapping[str, Any]]]) 
         return []
 
 
-def _nodes(service: Service) -> list[Mapping[str, Any]]:
-    return list(service.read("sys/ha-status")["data"]["nodes"])
-
-
-def _stuck_leases(service: Service) -> list[Mapping[str, Any]]:
-    return list(service.read("sys/leases", limit=str(MOST))["data"]["leases"])
-
-
-def _root_secrets(service: Service) -> list[Mapping[str, Any]]:
+def _root_secrets(service: Service) -> Rows:
     """When the secrets end by which the mounts prove themselves to the provider, of the mounts that the token sees."""
     mounts = service.read("sys/internal/ui/mounts")["data"]
     types = {component.type for component in MOUNTABLE.values()} | {*TYPE_ALIASES}
@@ -106,38 +97,36 @@ def _root_secrets(service: Service) -> list[Mapping[str, Any]]:
         for path, mount in mounts[kind].items()
         if mount["type"] in types
     ]
-    rows = (_seen(service, partial(_root_secret, path=path)) for path in paths[:MOST])
-    return [row for found in rows for row in found if row["credential_source"]]
+    read = {path: _seen(service, partial(_rotation, path=path)) for path in paths[:MOST]}
+    return [{"mount": path, **row} for path, rows in read.items() for row in rows if row["credential_source"]]
 
 
-def _root_secret(service: Service, path: str) -> list[Mapping[str, Any]]:
-    return [{"mount": path, **service.read(f"{path}rotation")["data"]}]
+def _rotation(service: Service, path: str) -> Rows:
+    return [service.read(f"{path}rotation")["data"]]
 
 
-def _retiring(service: Service) -> list[Mapping[str, Any]]:
+def _retiring(service: Service) -> Rows:
     accessors = service.read("sys/retiring", list="true")["data"]["keys"]
     return [service.read(f"sys/retiring/{accessor}")["data"] for accessor in accessors[:MOST]]
 
 
-@frozen
-class Part:
-    """Something that is shown as a table beside health: how it is read, and its columns."""
-
-    read: Callable[[Service], list[Mapping[str, Any]]]
-    columns: tuple[str, ...]
-
-
-PARTS: Final[Mapping[str, Part]] = MappingProxyType(
-    {
-        "nodes": Part(_nodes, ("node_id", "hostname", "version", "background_node", "last_echo")),
-        "stuck_leases": Part(_stuck_leases, ("lease_id", "error")),
-        "root_secrets": Part(
-            _root_secrets, ("mount", "credential_source", "expires", "phase", "next_rotation", "last_error")
-        ),
-        "retiring": Part(_retiring, ("path", "accessor", "left", "disabled_at", "next_attempt", "reasons")),
-    }
-)
+PARTS: Final[Mapping[str, tuple[Callable[[Service], Rows], tuple[str, ...]]]] = {
+    "nodes": (
+        lambda service: list(service.read("sys/ha-status")["data"]["nodes"]),
+        ("node_id", "hostname", "version", "background_node", "last_echo"),
+    ),
+    "stuck_leases": (
+        lambda service: list(service.read("sys/leases", limit=str(MOST))["data"]["leases"]),
+        ("lease_id", "error"),
+    ),
+    "root_secrets": (
+        _root_secrets,
+        ("mount", "credential_source", "expires", "phase", "next_rotation", "last_error"),
+    ),
+    "retiring": (_retiring, ("path", "accessor", "left", "disabled_at", "next_attempt", "reasons")),
+}
+"""What is shown as a table beside health: how it is read, and its columns."""
 
 
-def _table(rows: list[Mapping[str, Any]], columns: tuple[str, ...]) -> str:
+def _table(rows: Rows, columns: tuple[str, ...]) -> str:
     return table([[row.get(column) for column in columns] for row in rows], columns) if rows else ""

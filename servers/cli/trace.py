@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
@@ -11,8 +11,8 @@ import click
 
 from ..audit import Trace
 from ..client import Address, Service, ServiceRefused, Unreachable
-from ..terminal import Output, Unusable, printable, with_output
-from .connection import service_of, with_address
+from ..terminal import Output, Unusable, with_output
+from .connection import service_of, tell, with_address
 from .words import STDIN
 
 COLUMNS = ("time", "part", "operation", "path", "outcome")
@@ -46,7 +46,7 @@ def trace(token: str, logs: Sequence[str], devices: Sequence[str], address: Addr
         except OSError as error:
             raise Unusable(f"{name} cannot be read: {error.strerror}") from None
     if failure and found.sees_hashes:
-        click.echo(printable(f"warning: hashes in the logs were not looked for: {failure}"), err=True)
+        tell(f"warning: hashes in the logs were not looked for: {failure}")
     if found.unread:
         click.echo(f"warning: {found.unread} of {found.lines} lines are no entries", err=True)
     output.rows([attrs.asdict(step) for step in found.steps], COLUMNS)
@@ -57,12 +57,8 @@ def _hashes(service: Service, text: str, devices: Sequence[str]) -> tuple[list[s
     """What stands for a text in the logs of these devices or of all, and why not all of it is known."""
     found: list[str] = []
     try:
-        for device in devices or _devices(service):
+        for device in devices or [name.strip("/") for name in service.read("sys/audit")["data"]]:
             found.append(str(service.write(f"sys/audit-hash/{device}", {"input": text})["data"]["hash"]))
     except (ServiceRefused, Unreachable, KeyError, TypeError) as error:
         return found, str(error) or type(error).__name__
     return found, "" if found else "the service has no audit device"
-
-
-def _devices(service: Service) -> Iterator[str]:
-    yield from (name.strip("/") for name in service.read("sys/audit")["data"])

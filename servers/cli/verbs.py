@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Mapping
+from functools import partial, wraps
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -16,9 +16,9 @@ from cloudid_core.messages import Operation
 from ..client import Address, Service, ServiceRefused
 from ..paths import fields_at, is_secret, route_at
 from ..terminal import Failed, Format, Output, printable, with_output
-from .connection import service_of, service_with_token, told, with_address
-from .paths import complete_field, complete_path
-from .words import Words
+from .completion import complete_field, complete_path
+from .connection import service_of, service_with_token, tell, told, with_address
+from .words import read_words
 
 Request = Callable[[Service, str, dict[str, Any]], dict[str, Any]]
 ENVELOPE: Final = frozenset(
@@ -32,8 +32,8 @@ def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
     """Makes a command of a request to one path: its arguments, its help, and how its answer is shown."""
 
     def decorate(request: Request) -> Callable[..., None]:
-        @click.argument("path", shell_complete=complete_path(operation))
-        @click.argument("words", metavar="[NAME=VALUE]...", nargs=-1, shell_complete=complete_field(operation))
+        @click.argument("path", shell_complete=partial(complete_path, operation))
+        @click.argument("words", metavar="[NAME=VALUE]...", nargs=-1, shell_complete=partial(complete_field, operation))
         @click.option("--field", default="", metavar="NAME", help="Print one value of the answer alone.")
         @click.option(
             "--wrap-ttl", default="", metavar="DURATION", help="Keep the answer under a token that shows it once."
@@ -41,7 +41,7 @@ def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
         @click.option("--help-path", is_flag=True, help="Say what can be done at the path, and its fields.")
         @with_address
         @with_output()
-        @functools.wraps(request)
+        @wraps(request)
         def decorated(
             path: str,
             words: tuple[str, ...],
@@ -55,14 +55,18 @@ def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
             path = path.strip("/").removeprefix("v1/")
             given = dict(parse_qsl(query, keep_blank_values=True))
             if help_path or given.pop("help", ""):
-                _show_help(service_of(address), path, output)
+                with told():
+                    answer = service_of(address).read(path, help="1")
+                output.text(str(answer.get("help") or ""), answer)
                 return
-            read = Words.read(words)
-            _warn_of_secrets(path, operation, read.shown)
+            fields, shown = read_words(words)
+            for name, known in sorted(fields_at(path, operation).items()):
+                if name in shown and is_secret(known):  # whoever lists processes or reads the shell's history sees it
+                    tell(f"warning: {name} is a secret, and others see these words: use {name}=- or {name}=@FILE")
             route = route_at(path, operation)
             service = service_of(address) if route is not None and route.public else service_with_token(address)
             with told():
-                answer = _asked(request, evolve(service, wrap_ttl=wrap_ttl), path, given | read.fields)
+                answer = _asked(request, evolve(service, wrap_ttl=wrap_ttl), path, given | fields)
             _show(answer, field, output)
 
         return decorated
@@ -133,22 +137,9 @@ def _asked(request: Request, service: Service, path: str, fields: dict[str, Any]
         raise
 
 
-def _show_help(service: Service, path: str, output: Output) -> None:
-    with told():
-        answer = service.read(path, help="1")
-    output.text(str(answer.get("help") or ""), answer)
-
-
-def _warn_of_secrets(path: str, operation: Operation, names: frozenset[str]) -> None:
-    """Tell of secrets that whoever lists processes or reads the shell's history sees."""
-    fields = fields_at(path, operation)
-    for name in sorted(name for name in names if name in fields and is_secret(fields[name])):
-        click.echo(f"warning: {name} is a secret, and others see these words: use {name}=- or {name}=@FILE", err=True)
-
-
 def _show(answer: Mapping[str, Any], field: str, output: Output) -> None:
     for warning in answer.get("warnings") or ():
-        click.echo(printable(f"warning: {warning}"), err=True)
+        tell(f"warning: {warning}")
     if field:
         click.echo(_value(answer, field))
     elif not answer:
@@ -171,20 +162,14 @@ def _value(answer: Mapping[str, Any], field: str) -> str:
 def _show_to_person(answer: Mapping[str, Any], output: Output) -> None:
     part = answer.get("wrap_info") or answer.get("auth") or answer.get("data")
     members = dict(part) if part else {name: value for name, value in answer.items() if name not in ENVELOPE}
-    keys = members.get("keys")
-    if isinstance(keys, list):
-        _show_keys(keys, members.get("key_info") or {}, output)
-        return
-    if answer.get("lease_id"):
-        members |= {name: answer[name] for name in LEASE if name in answer}
-    if members:
-        output.record(members)
-
-
-def _show_keys(keys: list[str], info: Mapping[str, Mapping[str, Any]], output: Output) -> None:
-    """Names alone, or beside what the list says of each."""
-    if not info:
+    keys, info = members.get("keys"), members.get("key_info")
+    if isinstance(keys, list) and info:
+        columns = dict.fromkeys(name for about in info.values() for name in about)
+        output.rows([{"key": key, **info.get(key, {})} for key in keys], ("key", *columns))
+    elif isinstance(keys, list):
         click.echo(printable("\n".join(map(str, keys))))
-        return
-    columns = dict.fromkeys(name for about in info.values() for name in about)
-    output.rows([{"key": key, **info.get(key, {})} for key in keys], ("key", *columns))
+    else:
+        if answer.get("lease_id"):
+            members |= {name: answer[name] for name in LEASE if name in answer}
+        if members:
+            output.record(members)

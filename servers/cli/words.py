@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from attrs import define
 
 from ..terminal import Failed
 
@@ -20,44 +19,34 @@ LONGEST: Final = 1 << 22
 """Characters of a file or of standard input."""
 
 
-@define
-class Words:
-    """The fields that words give. `shown` are the names whose values the command line itself holds."""
+def read_words(words: Iterable[str]) -> tuple[dict[str, Any], set[str]]:
+    """The fields that words give, and the names of those whose values the command line itself holds.
 
-    fields: dict[str, Any]
-    shown: frozenset[str]
-
-    @classmethod
-    def read(cls, words: Iterable[str]) -> Words:
-        """What words give; a name that comes again makes a list. Errors repeat names, never values.
-
-        Raises `click.UsageError` for a word that is none of these, and `Failed` if a file cannot be read.
-        """
-        fields: dict[str, Any] = {}
-        shown: set[str] = set()
-        given: set[str] = set()
-        stdin = _once()
-        for word in words:
-            name, is_field, value = word.partition("=")
-            if word == STDIN or (word.startswith(FILE) and not is_field):
-                fields |= _object(next(stdin) if word == STDIN else _content(word[1:]))
-                continue
-            if not is_field or not name:
-                raise click.UsageError("fields are NAME=VALUE, NAME=@FILE, NAME=-, or - for a JSON object")
-            if value == STDIN:
-                value = next(stdin)
-            elif value.startswith(FILE):
-                value = _content(value[1:])
-            else:
-                shown.add(name)
-                value = value[1:] if value.startswith((ESCAPE + FILE, ESCAPE + STDIN)) else value
-            fields[name] = [*_list(fields[name]), value] if name in given else value
-            given.add(name)
-        return cls(fields, frozenset(shown))
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+    A name that comes again makes a list. Errors repeat names, never values. Raises `click.UsageError` for a word that
+    is none of these, and `Failed` if a file cannot be read.
+    """
+    fields: dict[str, Any] = {}
+    shown: set[str] = set()
+    given: set[str] = set()
+    stdin = _once()
+    for word in words:
+        name, is_field, value = word.partition("=")
+        if word == STDIN or (word.startswith(FILE) and not is_field):
+            fields |= _object(next(stdin) if word == STDIN else _content(word[1:]))
+            continue
+        if not is_field or not name:
+            raise click.UsageError("fields are NAME=VALUE, NAME=@FILE, NAME=-, or - for a JSON object")
+        if value == STDIN:
+            value = next(stdin)
+        elif value.startswith(FILE):
+            value = _content(value[1:])
+        else:
+            shown.add(name)
+            value = value[1:] if value.startswith((ESCAPE + FILE, ESCAPE + STDIN)) else value
+        before = fields[name] if name in given else []
+        fields[name] = [*(before if isinstance(before, list) else [before]), value] if name in given else value
+        given.add(name)
+    return fields, shown
 
 
 def _once() -> Iterator[str]:

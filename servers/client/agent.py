@@ -239,10 +239,6 @@ def _part(answer: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and value.isascii() and value.isprintable()
-
-
 def _seconds(answer: Mapping[str, Any]) -> float:
     seconds = answer.get("lease_duration")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds < 0:

@@ -1,5 +1,7 @@
 """The pages below `docs/reference` that are printed from the core's tables: `python -m tests.reference.pages`.
 
+It also prints the parts of other pages that `parts` has.
+
 A page for each component has its routes, the fields of each, and a request that was executed.
 """
 
@@ -25,6 +27,7 @@ from cloudid_core.routing import LEFT_OUT, VERBS, Component, NoFields, Route
 
 from . import permissions, policy_language, role_grants
 from .examples import examples, key_of
+from .parts import PAGES, printed
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
 PRINTED: Final = "Printed by `make docs` from the tables that the service runs on; a test compares."
@@ -170,3 +173,5 @@ def _named(rows: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 if __name__ == "__main__":
     for name, text in pages().items():
         (FOLDER / name).write_text(text)
+    for page in PAGES:
+        page.write_text(printed(page.read_text()))

@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from cloudid_core.version import VERSION
-from cloudid_servers.cli.documents import page
 from cloudid_servers.cli.main import COMMANDS, SECTIONS, Listed, commands
 from cloudid_servers.terminal import Exit, Failed, run
 
@@ -47,11 +46,6 @@ def test_the_help_has_every_command_in_its_section() -> None:
 def test_the_version_is_that_of_the_core() -> None:
     shown = cloudid("--version")
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, f"cloudid {VERSION}\n", "")
-
-
-def test_the_page_is_what_the_commands_say() -> None:
-    """`make docs` prints it."""
-    assert (ROOT / "docs" / "reference" / "commands.md").read_text() == page()
 
 
 def test_help_without_a_command_is_no_success() -> None:

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from cloudid_core.catalog import CATALOG
 from cloudid_core.messages import Operation
-from cloudid_servers.cli import paths
+from cloudid_servers.cli import completion
 from cloudid_servers.cli.main import commands
-from cloudid_servers.cli.words import Words
+from cloudid_servers.cli.words import read_words
 from cloudid_servers.paths import route_at
 from cloudid_servers.terminal import Failed
 
@@ -156,7 +156,7 @@ def test_words_become_fields(
     (tmp_path / "file").write_text("from a file\n")
     (tmp_path / "object").write_text('{"a": 1, "b": [1]}')
     stdin(monkeypatch, "typed\nlines\n")
-    assert Words.read(words) == Words(fields, frozenset(shown))
+    assert read_words(words) == (fields, set(shown))
 
 
 @pytest.mark.parametrize("words", [["canary"], ["=canary"], ["a=-", "b=-"], ["-x"]], ids=str)
@@ -171,22 +171,22 @@ def test_words_that_are_no_fields_are_not_repeated(words: list[str], monkeypatch
 def test_an_object_must_be_one(content: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stdin(monkeypatch, content)
     with pytest.raises(Failed, match="must be a JSON object"):
-        Words.read(["-"])
+        read_words(["-"])
 
 
 def test_what_is_too_long_or_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stdin(monkeypatch, "x" * (1 << 22) + "y")
     with pytest.raises(Failed, match="standard input is longer"):
-        Words.read(["a=-"])
+        read_words(["a=-"])
     (tmp_path / "bytes").write_bytes(b"\xff")
     for name in ("nowhere", "bytes"):
         with pytest.raises(Failed, match="cannot be read"):
-            Words.read([f"a=@{tmp_path}/{name}"])
+            read_words([f"a=@{tmp_path}/{name}"])
 
 
 def offered(operation: Operation, typed: str) -> list[str]:
-    complete = paths.complete_path(operation)
-    return [item.value for item in complete(click.Context(commands), click.Argument(["path"]), typed)]
+    context, argument = click.Context(commands), click.Argument(["path"])
+    return [item.value for item in completion.complete_path(operation, context, argument, typed)]
 
 
 @pytest.mark.parametrize(
@@ -208,12 +208,12 @@ def test_paths_are_completed_from_the_tables(operation: Operation, typed: str, e
 def test_every_route_is_offered_and_found() -> None:
     """What is completed cannot drift from what the service answers."""
     for operation in Operation:
-        for pattern, _ in paths._patterns(operation, ""):
-            path = "/".join("x" if segment.startswith(paths.CAPTURES) else segment for segment in pattern)
+        for pattern, _ in completion._patterns(operation, ""):
+            path = "/".join("x" if segment.startswith(completion.CAPTURES) else segment for segment in pattern)
             route = route_at(path, operation)
             assert route is not None, path
             assert any(route in component.routes.routes for component in CATALOG)
-            if not pattern[0].startswith(paths.CAPTURES) and not pattern[1].startswith(paths.CAPTURES):
+            if not pattern[0].startswith(completion.CAPTURES) and not pattern[1].startswith(completion.CAPTURES):
                 start = "/".join(pattern[:2])
                 assert any(f"{path}/".startswith(offer) for offer in offered(operation, start)), path
 
@@ -221,9 +221,9 @@ def test_every_route_is_offered_and_found() -> None:
 def test_fields_are_completed_from_the_forms() -> None:
     context = click.Context(commands)
     context.params["path"] = "auth/other/role/web"
-    complete = paths.complete_field(Operation.WRITE)
-    items = complete(context, click.Argument(["words"]), "bound_l")
+    argument = click.Argument(["words"])
+    items = completion.complete_field(Operation.WRITE, context, argument, "bound_l")
     assert [item.value for item in items] == ["bound_locations="]
     assert items[0].help
     context.params["path"] = "no/such/path"
-    assert complete(context, click.Argument(["words"]), "") == []
+    assert completion.complete_field(Operation.WRITE, context, argument, "") == []

@@ -6,17 +6,12 @@ import re
 
 from cloudid_core.errors import Code
 from cloudid_servers.cli.main import COMMANDS as LISTED
-from cloudid_servers.command.documents import DOCS, PAGES, PARTS, printed
-from cloudid_servers.provider_simulator.documents import page
 
-
-def test_the_page_about_the_simulator_is_what_it_says_of_itself() -> None:
-    """`docs/reference/simulator.md` is what `python -m cloudid_servers.provider_simulator.documents` prints."""
-    assert (DOCS / "reference" / "simulator.md").read_text() == page()
+from .parts import DOCS, PAGES, PARTS, printed
 
 
 def test_the_printed_parts_are_those_of_the_code() -> None:
-    """`python -m cloudid_servers.command.documents` writes them."""
+    """`make docs` writes them."""
     texts = [path.read_text() for path in PAGES]
     assert [printed(text) for text in texts] == texts
     assert sorted(name for text in texts for name in re.findall(r"<!-- printed: (\w+) -->", text)) == sorted(PARTS)

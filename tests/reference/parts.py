@@ -1,13 +1,16 @@
-"""Writes the printed parts of pages from the tables: `python -m cloudid_servers.command.documents`."""
+"""The parts of pages that are printed from tables and from what commands and modules say of themselves."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from inspect import cleandoc
 from pathlib import Path
+from types import ModuleType
 from typing import Final
+
+import click
 
 from cloudid_core.auth_method import config as auth_method
 from cloudid_core.documents import table
@@ -17,9 +20,12 @@ from cloudid_core.issuer import FACTS
 from cloudid_core.mounts import AUTH, SECRET
 from cloudid_core.permissions.table import ROTATE, directory_permissions, role_definition
 from cloudid_core.secrets_engine import config as secrets_engine
-
-from ..client import KINDS
-from ..settings import settings
+from cloudid_servers.cli.main import COMMANDS, PROGRAM, SECTIONS, commands
+from cloudid_servers.client import KINDS
+from cloudid_servers.provider_simulator import control
+from cloudid_servers.provider_simulator.engine import behaviour, ledger
+from cloudid_servers.settings import settings
+from cloudid_servers.terminal import EXITS
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGES: Final = tuple(sorted((*DOCS.glob("reference/*.md"), *DOCS.glob("how-to/*.md"))))
@@ -48,6 +54,50 @@ def facts() -> str:
     return table(("`NAME`", "What it is"), ((f"`{name}`", doc) for name, doc in FACTS.items())) + "\n"
 
 
+def exits() -> str:
+    return table(("Code", "Meaning"), ((f"{code:d}", meaning) for code, meaning in EXITS.items())) + "\n"
+
+
+def commands_by_section() -> str:
+    """Every command, as its own help has it."""
+    top = click.Context(commands, info_name=PROGRAM)
+    lines: list[str] = []
+    for section in SECTIONS:
+        lines += [f"## {section}"]
+        for listed in COMMANDS:
+            if listed.section == section:
+                lines += _described(listed.load(), top)
+        lines += [""]
+    return "\n".join(lines)
+
+
+def _described(command: click.Command, parent: click.Context) -> Iterator[str]:
+    """A command, and those below it."""
+    context = click.Context(command, parent, info_name=command.name)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            if below := command.get_command(context, name):
+                yield from _described(below, context)
+        return
+    usage = " ".join(command.collect_usage_pieces(context))
+    yield from ("", f"### `{context.command_path}`", "", f"    {context.command_path} {usage}", "")
+    yield cleandoc(command.help or "")
+    helps = (option.get_help_record(context) for option in command.params if isinstance(option, click.Option))
+    options = [record for record in helps if record]
+    if options:
+        yield from ("", "| Option | Meaning |", "|---|---|")
+        yield from (_row(option, " ".join(meaning.split())) for option, meaning in options)
+
+
+def _row(option: str, meaning: str) -> str:
+    option, meaning = (cell.replace("|", r"\|") for cell in (option, meaning))
+    return f"| `{option}` | {meaning} |"
+
+
+def docstring(module: ModuleType) -> str:
+    return f"```text\n{cleandoc(module.__doc__ or '')}\n```\n"
+
+
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "settings": settings.markdown,
     "variables": variables,
@@ -56,15 +106,15 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "login_role": partial(role_definition, AUTH, "cloudid logins", "Looks up the machines that log in"),
     "engine_role": partial(role_definition, SECRET, "cloudid engine", "Assigns roles to the principals that it lends"),
     "engine_permissions": partial(directory_permissions, SECRET, "roles with azure_roles", ROTATE),
+    "exits": exits,
+    "commands": commands_by_section,
+    **{
+        name: partial(docstring, of)
+        for name, of in (("control", control), ("behaviour", behaviour), ("ledger", ledger))
+    },
 }
 
 
 def printed(page: str) -> str:
     """The page with all its printed parts as the tables have them now."""
     return _PART.sub(lambda found: found[1] + PARTS[found[2]]() + found[3], page)
-
-
-if __name__ == "__main__":
-    for page in PAGES:
-        page.write_text(printed(page.read_text()))
-        sys.stdout.write(f"{page}\n")
