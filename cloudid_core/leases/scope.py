@@ -6,6 +6,7 @@ the part of a lease's id that follows the path of its mount is compared.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
@@ -68,21 +69,23 @@ async def count_leases(scope: Scope, enough: int) -> int:
     return min(count, enough)
 
 
-async def next_level(scope: Scope, path: str) -> set[str]:
-    """The next segments of the paths of a scope's leases below `path`.
+async def next_level(scope: Scope, path: str, after: str = "", limit: int = 0) -> set[str]:
+    """The next segments of the paths of a scope's leases below `path`; with a `limit`, so many of those behind `after`.
 
-    The levels below are not listed to find them.
+    There are more if the mount was moved, or `after` is among them. The levels below are not listed to find them.
     """
     above = f"{path}/" if path else ""
     if scope.mount.path.startswith(above):
         segment = scope.mount.path.removeprefix(above).partition("/")[0]
         return {f"{segment}/"} if await ListKeys(scope.index, "", 1) else set()
-    return await _level_within(scope)
+    is_of_ids = after.isascii() and after.isprintable()  # a store may refuse what is in no id
+    return await _level_within(scope, after if is_of_ids else "", limit)
 
 
-async def _level_within(scope: Scope) -> set[str]:
+async def _level_within(scope: Scope, behind: str, limit: int) -> set[str]:
     wanted = f"{scope.path}/" if scope.path else ""
-    level: set[str] = set()
+    levels: dict[str, set[str]] = defaultdict(set)
+    """Below each path that the mount had: the index has them one after the other."""
     after = ""
     while page := await ListKeys(scope.index, after):
         for key in page:
@@ -94,12 +97,19 @@ async def _level_within(scope: Scope) -> set[str]:
             if not local.startswith(wanted):
                 after = min(after, f"{head}{wanted}") if local < wanted else after
                 break
+            if local < f"{wanted}{behind}":
+                after = f"{head}{wanted}{behind}"
+                break
             segment, slash, _ = local.removeprefix(wanted).partition("/")
+            level = levels[head]
             level.add(segment + slash)
             after = f"{head}{wanted}{segment}/{LAST}" if slash else key
+            if 0 < limit < len(level):
+                after = f"{head}{wanted}{LAST}"
+                break
             if slash:
                 break
-    return level
+    return set[str]().union(*levels.values())
 
 
 async def find_moved(scope: Scope) -> str | None:

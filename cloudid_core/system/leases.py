@@ -34,7 +34,7 @@ from ..leases import (
 from ..messages import LIST, NOTHING, READ, WRITE, Answer
 from ..mounts import AUTH, SYSTEM, mount_table
 from ..policies import load_acl, without_default
-from ..routing import DONE, LEFT, PROVIDER, Answers, Call, Route, route
+from ..routing import DONE, LEFT, PROVIDER, Answers, Call, PageForm, Route, route
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..tokens import Token, find_token, lineage
 from ..tokens import revoke as revoke_token
@@ -254,7 +254,7 @@ def _prefix(call: Call) -> str:
     return prefix
 
 
-@route("leases/lookup", LIST)
+@route("leases/lookup", LIST, form=PageForm)
 async def list_leases(call: Call) -> Answer:
     """Lists leases by path.
 
@@ -264,9 +264,10 @@ async def list_leases(call: Call) -> Answer:
     path = call.captures.get("prefix", "").strip("/")
     table = (await mount_table(call.context.records)).record
     every_mount = (Scope(mount) for mount in (*table.live, *table.retired.values()))
+    form = call.form(PageForm)
     level: set[str] = set()
     for scope in scopes_of(table, path) if path else every_mount:
-        level |= await next_level(scope, path)
+        level |= await next_level(scope, path, form.after, form.limit)
     return Answer(data={"keys": sorted(level)})
 
 

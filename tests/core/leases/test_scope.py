@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from cloudid_core.effects import ListKeys
 from cloudid_core.leases.scope import local_path, scopes_of
 from cloudid_core.mounts.table import AUTH, MountTable, new_mount
+from cloudid_core.store import keys
 from cloudid_core.tokens.record import Token
 from tests.engines import SecretsEngine, engine_with_roles
 
@@ -24,6 +26,52 @@ def moved() -> tuple[SecretsEngine, str]:
 
 def test_the_part_of_an_id_that_follows_the_path_of_its_mount() -> None:
     assert local_path("team/a/creds/web/1") == "creds/web/1"
+
+
+def pages(world: SecretsEngine, path: str, limit: int) -> list[str]:
+    """All keys of a list that is read page by page."""
+    found: list[str] = []
+    while True:
+        after = found[-1] if found else ""
+        answer = world.ask("LIST", f"sys/leases/lookup/{path}?after={after}&limit={limit}")
+        if answer.status == 404:
+            return found
+        assert len(answer.data["keys"]) <= limit
+        found += answer.data["keys"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_pages_of_a_list_are_the_whole_list_also_after_a_move(limit: int) -> None:
+    world = engine_with_roles()
+    for role in ("fresh", "existing", "fresh"):
+        world.issue(role)
+    world.must("POST", "sys/remount", {"from": "cloud", "to": "elsewhere"})
+    for _ in range(2):
+        world.must("GET", "elsewhere/creds/fresh")
+    for path in ("elsewhere/creds/fresh", "elsewhere/creds", "elsewhere", ""):
+        whole = world.must("LIST", f"sys/leases/lookup/{path}").data["keys"]
+        assert pages(world, path, limit) == whole
+    assert len(pages(world, "elsewhere/creds/fresh", limit)) == 4
+    assert pages(world, "elsewhere/creds", limit) == ["existing/", "fresh/"]
+
+
+def test_a_page_of_a_list_reads_no_more_of_the_index_than_it_needs() -> None:
+    world = engine_with_roles()
+    names = [f"{number:04}" for number in range(4000)]
+    index = keys.mount_leases(world.mount().id)
+    world.store.commit({}, {f"{index}cloud/creds/many/{name}": b"" for name in names}, ())
+    begin = len(world.trace)
+    answer = world.must("LIST", f"sys/leases/lookup/cloud/creds/many?after={names[999]}&limit=5")
+    assert answer.data["keys"] == names[1000:1005]
+    asked = [effect for _, effect in world.trace[begin:] if isinstance(effect, ListKeys)]
+    assert len(asked) <= 3
+
+
+@pytest.mark.parametrize("after", ["%00", "%C3%A9"])
+def test_a_page_may_begin_behind_any_text(after: str) -> None:
+    world = engine_with_roles()
+    world.issue("fresh")
+    assert world.ask("LIST", f"sys/leases/lookup/cloud/creds?after={after}&limit=5").status in (200, 400, 404)
 
 
 @pytest.mark.parametrize("route", PREFIXES)
