@@ -131,25 +131,29 @@ def abandoned_intent(
 
     `role`: that of the lease that listed them.
     """
-    intent = Intent(
+    intent = _abandoned(intent_id, mount_id, provisioned, now, role, now if due_at is None else due_at)
+    return intent.changes | Changes(events=(intent.event("abandoned"),))
+
+
+def _abandoned(
+    intent_id: str, mount_id: str, provisioned: Provisioned, now: Instant, role: str, due_at: Instant
+) -> Intent:
+    return Intent(
         id=intent_id,
         mount_id=mount_id,
         provisioned=provisioned,
         made_at=now,
         last_call_at=now,
-        due_at=now if due_at is None else due_at,
+        due_at=due_at,
         role=role,
     )
-    return intent.changes | Changes(events=(intent.event("abandoned"),))
 
 
 async def abandon(context: Context, intent: Found[Intent], failure: CloudidError | None = None) -> None:
     """Have an intent undone as soon as possible, because its request gives up.
 
     Never fails, so that the caller can report why the request gave up. An intent that cannot be written now is undone
-    when it is due. Others may have undone it already: a request on a machine that stood still can call the provider
-    after its time. What that made is looked for once more, unless the `failure` is a commit whose outcome is unknown:
-    it may have accounted for the objects.
+    when it is due, unless others have undone it already (`look_again`).
     """
     now = await Now()
     abandoned = evolve(intent.record, last_call_at=now, due_at=now)
@@ -158,11 +162,28 @@ async def abandon(context: Context, intent: Found[Intent], failure: CloudidError
         try:
             await context.records.commit(rescheduled(intent, abandoned) | event)
         except Conflict:
-            found, expects = await context.records.find_for_writing(intent.key, Intent)
-            may_be_accounted_for = isinstance(failure, Refused) and failure.code is Code.COMMIT_UNRESOLVED
-            if now > intent.record.last_call_at and (found or not may_be_accounted_for):
-                replaced = Changes(deletes=(found.record.due_key,)) if found else NO_CHANGES
-                await context.records.commit(Changes(expects) | replaced | abandoned.changes | event)
+            if now > intent.record.last_call_at:
+                await _look_again(context, abandoned, failure)
+
+
+async def look_again(
+    context: Context, intent_id: str, mount_id: str, provisioned: Provisioned, now: Instant, failure: CloudidError
+) -> None:
+    """Have objects removed although others may have looked for them already.
+
+    A request on a machine that stood still can call the provider after its time, when nobody looks any more. Does
+    nothing if the `failure` is a commit whose outcome is unknown: it may have accounted for the objects.
+    """
+    await _look_again(context, _abandoned(intent_id, mount_id, provisioned, now, "", now), failure)
+
+
+async def _look_again(context: Context, abandoned: Intent, failure: CloudidError | None) -> None:
+    found, expects = await context.records.find_for_writing(abandoned.key, Intent)
+    may_be_accounted_for = isinstance(failure, Refused) and failure.code is Code.COMMIT_UNRESOLVED
+    if found or not may_be_accounted_for:
+        replaced = Changes(deletes=(found.record.due_key,)) if found else NO_CHANGES
+        event = Changes(events=(abandoned.event("abandoned"),))
+        await context.records.commit(Changes(expects) | replaced | abandoned.changes | event)
 
 
 async def find_intent(context: Context, mount_id: str, intent_id: str) -> Found[Intent] | None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from attrs import evolve
 
-from ..background import abandoned_intent, marker
+from ..background import abandoned_intent, look_again, marker
 from ..context import NO_FENCE, Context
 from ..credentials import Key, RootCredential, SecretHolder, Wanted, make_key
 from ..deadline import Deadline
@@ -93,7 +93,7 @@ async def start(
         return await _make(context, mount, claim, holder.record, client, now, fence)
     except CloudidError as failure:
         with suppress(CloudidError):  # it is due in any case
-            await give_up(context, claim, await Now(), reason_of(failure), fence=fence)
+            await _give_up_now(context, claim, failure, fence)
         if isinstance(failure, Conflict):
             raise Refused(Code.STORE_CONTENDED) from None
         raise
@@ -157,6 +157,17 @@ async def _make(
     return Found(claim.key, made, version)
 
 
+async def _give_up_now(
+    context: Context, claim: Found[Rotation], failure: CloudidError, fence: Mapping[str, int]
+) -> None:
+    begun, now = claim.record, await Now()
+    try:
+        await give_up(context, claim, now, reason_of(failure), fence=fence)
+    except Conflict:
+        if now > begun.due_at:  # others have given it up
+            await look_again(context, *_abandoned(begun, now, None), now, failure)
+
+
 async def give_up(
     context: Context, found: Found[Rotation], now: Instant, error: str, *, fence: Mapping[str, int]
 ) -> Found[Rotation]:
@@ -170,6 +181,11 @@ async def give_up(
 
 def abandoned_key(rotation: Rotation, now: Instant, key: Key | None) -> Changes:
     """Gives a key of a rotation to the journal; `None`: the one that is being added, of which the name is known."""
+    return abandoned_intent(*_abandoned(rotation, now, key), now)
+
+
+def _abandoned(rotation: Rotation, now: Instant, key: Key | None) -> tuple[str, str, Provisioned]:
+    """The intent's id, the mount's, and the key."""
     key_id = key.id if key else ""
     provisioned = Provisioned(
         made_at=now,
@@ -180,4 +196,4 @@ def abandoned_key(rotation: Rotation, now: Instant, key: Key | None) -> Changes:
         password_key_id=key_id,
         proof=key.proof if key else rotation.proof,
     )
-    return abandoned_intent(f"{rotation.abandons}{key_id or rotation.name}", rotation.mount_id, provisioned, now)
+    return f"{rotation.abandons}{key_id or rotation.name}", rotation.mount_id, provisioned

@@ -195,7 +195,7 @@ class Nodes(RecordedInstallation):
         """Let the node stall if it is time; the others do their rounds of background work meanwhile."""
         if self.stalls_at is None or len(self.trace) < self.stalls_at:
             return
-        self.stalls_at, self.is_struck = None, True
+        self.stalls_at, self.is_struck, self.has_stalled = None, True, True
         host.stalled_until = self.clock + self.stall_seconds
         self.lateness = self.stall_seconds
         for other, service in zip(self.hosts, self.services, strict=False):

@@ -76,6 +76,8 @@ class RecordedInstallation(Installation):
         """Leases of applications that the service proved itself with when they were answered."""
         self.in_background: list[Commit] = []
         """The commits of background work."""
+        self.has_stalled = False
+        """Whether a node has stood still in the middle of something."""
         self.unheard: set[str] = set()
         """Leases that their clients may never have heard of: the host was killed, was late, or could do nothing."""
         self.strikes = 0

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+from cloudid_core import HttpRequest
 from cloudid_core.rotation.plan import LONGEST_OVERLAP
 from cloudid_core.rotation.start import MOST_KEYS
+from cloudid_core.store import keys
+from cloudid_core.testing import Answer
+from tests.engines import engine_with_roles
+from tests.installation import SETTLE_TIME
 
-from .rotating import rotating
+from .rotating import Rotating, rotating
+
+
+class StandingStill(Rotating):
+    """Its machine stands still before it makes a secret, until others have given the rotation up and forgotten it."""
+
+    def call_cloud(self, request: HttpRequest) -> Answer:
+        if request.url.endswith("/addPassword"):
+            self.clock += 3 * SETTLE_TIME
+            self.store.commit({}, {}, [keys.rotation(self.mount_ids["cloud"])])
+        return super().call_cloud(request)
+
+
+def test_a_secret_that_is_made_after_its_time_is_removed() -> None:
+    world = StandingStill.copy_of(engine_with_roles())
+    before = world.key_ids
+    assert world.rotate() >= 400
+    assert len(world.key_ids) == len(before) + 1
+    world.pass_time(3 * SETTLE_TIME)
+    assert world.key_ids == before
 
 
 def test_a_second_call_within_the_overlap_says_that_nothing_was_rotated() -> None:
