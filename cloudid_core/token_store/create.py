@@ -20,8 +20,6 @@ from ..tokens import BATCH, DEPTH, POLICIES, RANDOM_SIZE, SERVICE, Token, custom
 from ..values import coercion, least
 from .roles import TokenRole, find_role
 
-MOST_POLICIES: Final = 256
-"""Each use of a token reads its policies, and puts them into both entries of every audit device."""
 _NAME_LIMIT: Final = 128
 
 
@@ -31,21 +29,13 @@ def _empty(raw: object) -> str:
     return ""
 
 
-def _few_policies(raw: object) -> tuple[str, ...]:
-    policies = POLICIES.normal(POLICIES.parse(raw))
-    if len(policies) > MOST_POLICIES:
-        raise ValueError(f"must be at most {MOST_POLICIES}")
-    return policies
-
-
 EMPTY: Final = FieldType("empty string", _empty)
-FEW_POLICIES: Final = FieldType(POLICIES.name, _few_policies, list)
 
 
 @frozen(kw_only=True)
 class CreateForm:
     id: str = setting(TEXT, "", "Text of the token, instead of a random one. Needs sudo.", repr=False)
-    policies: tuple[str, ...] = setting(FEW_POLICIES, (), "Policies; none: those of the parent.")
+    policies: tuple[str, ...] = setting(POLICIES, (), "Policies; none: those of the parent.")
     meta: dict[str, str] = setting(METADATA, {}, "Metadata that look-ups repeat.")
     no_parent: bool = setting(BOOLEAN, False, "Make an orphan. Needs sudo.")
     no_default_policy: bool = setting(BOOLEAN, False, "Leave the policy `default` out.")
@@ -90,10 +80,11 @@ def type_of(form: CreateForm, role: TokenRole | None) -> str:
 def policies_of(form: CreateForm, role: TokenRole | None, parent: Token, *, has_sudo: bool) -> tuple[str, ...]:
     """The policies of the new token; refused when they are more than the parent or the role allows."""
     wants_default = not (form.no_default_policy or (role and role.token_no_default_policy))
+    asked_for = normalised(form.policies)
     if role is not None and role.rules_policies:
-        policies = _by_role(form.policies, role, parent, wants_default)
+        policies = _by_role(asked_for, role, parent, wants_default)
     else:
-        policies = _by_parent(form.policies, parent, wants_default, has_sudo)
+        policies = _by_parent(asked_for, parent, wants_default, has_sudo)
     if ROOT in policies and not parent.is_root:
         raise Refused(Code.POLICY_NOT_SUBSET, "only root tokens create root tokens")
     if RESPONSE_WRAPPING in policies:

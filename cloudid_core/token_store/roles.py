@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
@@ -19,16 +20,19 @@ from ..policies import normalised
 from ..routing import Call, NamedRecords
 from ..store import Found, keys
 from ..tokens import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, check_limits, merged
-from ..values import listing, policy_name
+from ..values import listing
 
+MOST_GLOBS: Final = 64
+"""Each may be compared with each policy of a new token."""
 _SUFFIX: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_])?")
 
 
 def _globs(raw: object) -> tuple[str, ...]:
     """Names of policies in which `*` matches any text."""
     globs = tuple(filter(None, listing.comma_list(raw)))
-    for glob in globs:
-        policy_name(glob.replace("*", "x"))
+    if len(globs) > MOST_GLOBS:
+        raise ValueError(f"must be at most {MOST_GLOBS}")
+    POLICIES.parse([glob.replace("*", "x") for glob in globs])
     return globs
 
 
@@ -82,14 +86,23 @@ class TokenRole(TokenLimits):
 
     def allows(self, policy: str) -> bool:
         """Whether a token may have a policy; `default` needs no permission but must not be forbidden."""
-        if policy in self.disallowed_policies or _fits(policy, self.disallowed_policies_glob):
+        if policy in self.disallowed_policies or self._disallowed.match(policy):
             return False
-        allowed = policy in self.allowed_policies or _fits(policy, self.allowed_policies_glob)
-        return allowed or not self._allows_some or policy == DEFAULT_POLICY
+        allowed = policy in self.allowed_policies or self._allowed.match(policy)
+        return bool(allowed) or not self._allows_some or policy == DEFAULT_POLICY
+
+    @cached_property
+    def _allowed(self) -> re.Pattern[str]:
+        return _any_of(self.allowed_policies_glob)
+
+    @cached_property
+    def _disallowed(self) -> re.Pattern[str]:
+        return _any_of(self.disallowed_policies_glob)
 
 
-def _fits(policy: str, globs: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(policy, re.sub(r"([?[])", r"[\1]", glob)) for glob in globs)
+def _any_of(globs: tuple[str, ...]) -> re.Pattern[str]:
+    """What fits one of some globs. No glob at all fits nothing."""
+    return re.compile("|".join(translate(re.sub(r"([?[])", r"[\1]", glob)) for glob in globs) or "(?!)")
 
 
 MEMBERS: Final = schemas.joined(

@@ -31,10 +31,14 @@ from ..values import comma_list, policy_name
 SERVICE: Final = "service"
 BATCH: Final = "batch"
 DEFAULT: Final = "default"
+MOST_POLICIES: Final = 256
+"""Each use of a token reads its policies, and puts them into both entries of every audit device."""
 
 
 def _policies(raw: object) -> tuple[str, ...]:
     names = tuple(filter(None, comma_list(raw)))
+    if len(names) > MOST_POLICIES:
+        raise ValueError(f"must be at most {MOST_POLICIES}")
     for name in names:
         policy_name(name)
     return names

@@ -112,6 +112,23 @@ def test_fields_that_make_no_sense_are_refused(fields: dict[str, object], code: 
     assert world.ask("GET", "auth/token/roles/web").status == 404
 
 
+@pytest.mark.parametrize(
+    "field, most",
+    [
+        ("allowed_policies", 256),
+        ("disallowed_policies", 256),
+        ("allowed_policies_glob", 64),
+        ("disallowed_policies_glob", 64),
+    ],
+)
+def test_a_role_lists_so_many_policies_at_most(field: str, most: int) -> None:
+    """All are compared with all policies of each token that is created with it."""
+    world = Installation()
+    policies = [f"p{number}" for number in range(most + 1)]
+    world.must("POST", "auth/token/roles/web", {field: policies[:most]})
+    assert world.refused("POST", "auth/token/roles/web", {field: ",".join(policies)}) == (400, "field_invalid")
+
+
 @pytest.mark.parametrize("aliases", ["", [], None, [""]])
 def test_there_are_no_entities_whose_aliases_a_role_could_allow(aliases: object) -> None:
     world = Installation()

@@ -91,7 +91,10 @@ def test_a_maximum_above_that_of_the_mount_causes_a_warning() -> None:
     assert len(check(TokenSettings(token_max_ttl=1001), TOKEN, SETTINGS)) == 1
 
 
-@pytest.mark.parametrize("field, value", [("token_ttl", -1), ("token_num_uses", -1), ("token_bound_cidrs", "x")])
+@pytest.mark.parametrize(
+    "field, value",
+    [("token_ttl", -1), ("token_num_uses", -1), ("token_bound_cidrs", "x"), ("token_policies", "p," * 257)],
+)
 def test_values_that_make_no_sense_are_refused(field: str, value: object) -> None:
     with pytest.raises(Refused) as refusal:
         written(TokenSettings(), **{field: value})
