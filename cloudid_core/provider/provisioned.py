@@ -29,6 +29,7 @@ from .proofs import PROOFS, SECRET
 LANES: Final = 8
 """How many objects of one step are removed at the same time."""
 UNSETTLED: Final = "not found yet: the directory may not show it before its settle time has passed"
+SECRET_STEP: Final = "secret"
 IDS_FOUND: Final = "its ids were found and are written down before it is removed"
 
 
@@ -103,8 +104,12 @@ class Removal:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the secret is dead and the provider accepted every deletion. Objects may wait for the settle time."""
-        return not self.failures and not self.left.password_on
+        """Whether the secret is dead and every deletion was accepted, by itself or with what the object belonged to.
+
+        Objects may wait for the settle time.
+        """
+        failed = {what for what, _ in self.failures}
+        return self.left.is_empty or not (self.left.password_on or failed - {SECRET_STEP})
 
 
 async def remove(client: Client, provisioned: Provisioned, *, settled: bool) -> Removal:
@@ -163,7 +168,7 @@ class _Attempt:
             removal = PROOFS[left.proof].remove(
                 await self._share(), left.password_on, left.password_name, left.password_key_id
             )
-            if await self._try_remove("secret", removal):
+            if await self._try_remove(SECRET_STEP, removal):
                 self.left = _without_password(left)
 
     async def find_ids(self) -> None:
