@@ -186,6 +186,11 @@ _COMMON: Final[Mapping[Code, Cure]] = MappingProxyType(
             "Correct `tenant_id` and `environment` in the mount's configuration.",
             PERMISSIONS,
         ),
+        Code.PROVIDER_APPLICATION_UNKNOWN: Cure(
+            "The `client_id` of the mount is misspelt, or its application is gone, or in another tenant.",
+            "Correct `client_id` and `tenant_id` in the mount's configuration.",
+            PERMISSIONS,
+        ),
         Code.PROVIDER_UNREACHABLE: Cure(
             "The server cannot reach the cloud: name service, proxy or firewall.",
             "Let the server reach the login service, the resource manager and the directory on port 443.",

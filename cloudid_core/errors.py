@@ -58,6 +58,10 @@ class Code(Enum):
     PROVIDER_SECRET_REFUSED = (502, "the cloud provider does not accept the client secret: wrong, expired or replaced")
     PROVIDER_ASSERTION_REFUSED = 502, "the cloud provider does not accept our identity token"
     PROVIDER_TENANT_UNKNOWN = 502, "the cloud provider does not know the tenant: check tenant_id and environment"
+    PROVIDER_APPLICATION_UNKNOWN = (
+        502,
+        "the cloud provider does not know the application in this tenant: check client_id and tenant_id",
+    )
     PROVIDER_QUOTA_EXCEEDED = 502, "a quota at the cloud provider is used up"
     PROVIDER_UNREACHABLE = 503, "the cloud provider could not be reached"
     PROVIDER_FAILED = 503, "the cloud provider answered with an error"

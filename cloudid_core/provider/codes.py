@@ -21,6 +21,7 @@ class ProviderCode:
 _SECRET: Final = Code.PROVIDER_SECRET_REFUSED
 _ASSERTION: Final = Code.PROVIDER_ASSERTION_REFUSED
 _TENANT: Final = Code.PROVIDER_TENANT_UNKNOWN
+_APPLICATION: Final = Code.PROVIDER_APPLICATION_UNKNOWN
 _QUOTA: Final = Code.PROVIDER_QUOTA_EXCEEDED
 
 PROVIDER_CODES: Final = tuple(
@@ -31,6 +32,7 @@ PROVIDER_CODES: Final = tuple(
         ("AADSTS90002", _TENANT, "there is no tenant `tenant_id` in this `environment`"),
         ("AADSTS900021", _TENANT, "`tenant_id` is no id of a tenant"),
         ("AADSTS900023", _TENANT, "`tenant_id` is neither an id nor a domain of a tenant"),
+        ("AADSTS700016", _APPLICATION, "there is no application `client_id` in the tenant `tenant_id`"),
         ("AADSTS50027", _ASSERTION, "the identity token is malformed, or its signature is wrong"),
         ("AADSTS50166", _ASSERTION, "the provider could not fetch the documents of `issuer`"),
         ("AADSTS70021", _ASSERTION, "the application has no federated identity credential"),

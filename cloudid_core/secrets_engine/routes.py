@@ -25,6 +25,7 @@ ROUTES: Final = RouteTable(
             answers=Answers(nothing=True, refusals=(Code.LEASES_ALIVE, *PROVIDER)),
             form=ConfigForm,
             exists=config.config_exists,
+            names_provider_codes=True,
             doc="Configures the engine.",
         ),
         Route(

@@ -7,7 +7,7 @@ import pytest
 from cloudid_core.errors import Code
 from cloudid_core.rotation.record import Phase
 from cloudid_core.values.secret import Secret
-from tests.engines import SecretsEngine, configured_engine, engine_config
+from tests.engines import NO_ID, SecretsEngine, configured_engine, engine_config
 from tests.logins import configure_logins
 
 from .rotating import OVERLAP_AND_MORE, rotating, with_auth_method
@@ -86,12 +86,21 @@ def test_the_code_of_the_provider_is_for_those_who_may_read_the_configuration(pa
 
 
 @BOTH
-def test_a_tenant_that_does_not_exist_is_told(path: str) -> None:
+@pytest.mark.parametrize(
+    "field, value, code, told",
+    [
+        ("tenant_id", "elsewhere.example", Code.PROVIDER_TENANT_UNKNOWN, "AADSTS90002"),
+        ("client_id", NO_ID, Code.PROVIDER_APPLICATION_UNKNOWN, "AADSTS700016"),
+    ],
+)
+def test_a_tenant_or_application_that_does_not_exist_is_told(
+    path: str, field: str, value: str, code: Code, told: str
+) -> None:
     world = with_both_components()
-    world.must("POST", f"{path}/config", {"tenant_id": "elsewhere.example", "force": True})
+    world.must("POST", f"{path}/config", {field: value, "force": True})
     reply = world.ask("POST", f"{path}/rotate-root", {"force": True})
-    assert (reply.status, reply.code) == (502, "provider_tenant_unknown")
-    assert reply.body["errors"] == [f"{Code.PROVIDER_TENANT_UNKNOWN.text}: AADSTS90002"]
+    assert (reply.status, reply.code) == (502, code.wire)
+    assert reply.body["errors"] == [f"{code.text}: {told}"]
 
 
 @BOTH

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cloudid_core.errors import Code
 from cloudid_core.secrets_engine.ceiling import have_common, is_privileged
 from tests.engines import CONFIG, CREDS, EVERYTHING, NO_ID, ROLE, SecretsEngine, configured_engine
 from tests.sampling import examples
@@ -113,6 +114,11 @@ def test_roles_of_the_directory_are_never_allowed_unless_listed(engine: SecretsE
     assert [code_of(engine, **each) for each in (wanted, api)] == [EXCEEDED] * 2
     limit(engine, allowed_directory_roles=["directory readers"], allowed_app_roles=engine.app_roles(0))
     assert [code_of(engine, **each) for each in (wanted, {**api, "directory_roles": []})] == ["", ""]
+
+
+def test_a_write_that_the_provider_refuses_names_its_code(engine: SecretsEngine) -> None:
+    reply = engine.ask("POST", CONFIG, {"client_secret": "wrong", "allowed_group_ids": ["web-machines"]})
+    assert reply.body["errors"] == [f"{Code.PROVIDER_SECRET_REFUSED.text}: AADSTS7000215"]
 
 
 @pytest.mark.parametrize("field", ["allowed_role_definitions", "allowed_group_ids", "allowed_directory_roles"])
