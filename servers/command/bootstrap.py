@@ -50,7 +50,20 @@ from ..stores import GroupCommit, InMemory, SqliteStore, Store
 from ..ui import Page
 from . import first_steps
 from .applying import Applying
-from .options import Options
+
+
+@frozen(kw_only=True)
+class Options:
+    """What a server is started with besides its settings: by the command line, or another application in its place."""
+
+    is_dev: bool = False
+    is_prepared: bool = False
+    """With `is_dev` and without `provider`: connect the service to its simulated cloud."""
+    settings: Path | Mapping[str, Any] | None = None
+    """A TOML file; the command line knows nothing else. Other applications may give its tables."""
+    listen: str = ""
+    provider: str = ""
+    root_token: Secret = field(factory=Secret)
 
 
 @frozen(kw_only=True)
@@ -150,7 +163,11 @@ class Setup:
         Raises `SettingsError`.
         """
         if self.server.tracing:
-            _trace(service, host, self.store)
+            tracing = tracing_class()
+            try:
+                tracing(service, host, self.store)
+            except ValueError:  # its text has the value, which may be secret
+                raise SettingsError("the OTEL_* variables of the process environment cannot be used") from None
         app = App(service, host, log, self.trusted_proxies, self.page)
         if self.server.apply_folder and isinstance(service, OpenedService):
             applying = Applying(self.server, app, host, service, log)
@@ -213,14 +230,6 @@ def with_issuer(settings: Settings, url: str) -> Settings:
     return evolve(settings, issuer=url) if host and not settings.issuer and ip_address(host).is_loopback else settings
 
 
-async def open_with_doubts(settings: Settings, doubts: Mapping[HealthProblem, Occurrence]) -> Service:
-    """The service, which tells in health what is unsafe about how it is run."""
-    service = await open_service(settings)
-    for problem, occurrence in doubts.items():
-        service.context.node.note(problem, [occurrence])
-    return service
-
-
 def url_of(server: ServerSettings, host: str, port: int) -> str:
     return f"{server.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
@@ -270,10 +279,17 @@ def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Work
     settings = evolve(file.settings(master_key.find(file.server)), node_name=name)
     store = opened.enter_context(closing(open_store(file.server)))
     told = {**doubts(file.server), **losses(store)}
+
+    async def open_and_tell(url: str) -> Service:
+        service = await open_service(with_issuer(settings, url))
+        for problem, occurrence in told.items():
+            service.context.node.note(problem, [occurrence])
+        return service
+
     return Setup(
         server=file.server,
         store=store,
-        open=lambda url: open_with_doubts(with_issuer(settings, url), told),
+        open=open_and_tell,
         page=Page().answer if file.server.ui else None,
         doubts=told,
         trusted_proxies=settings.trusted_proxies,
@@ -335,39 +351,32 @@ def open_store(
     if not server.is_in_database:
         file = SqliteStore(Path(server.store), server.store_name)
         return GroupCommit(file, file.missing)
-    store: Store
+    engine, place = database(server)
     if server.is_in_etcd:
-        etcd = _etcd()
-        place = etcd.Address.parse(server.store, _password(server))
-        store = etcd.EtcdStore(place, is_new=is_new, is_exclusive=is_exclusive, accepts_restore=accepts_restore)
-    else:
-        postgres = _postgres()
-        place = postgres.Address.parse(server.store, _password(server))
-        mode = postgres.Mode(server.store_mode) if is_new else None
-        store = postgres.PostgresStore(place, mode, is_exclusive=is_exclusive)
-    return store
-
-
-def shown_database(server: ServerSettings) -> str:
-    """Where the store is that is in a database, without a password. Raises `SettingsError` or `StoreFailed`."""
-    package = _etcd() if server.is_in_etcd else _postgres()
-    return str(package.Address.parse(server.store, _password(server)))
-
-
-def _etcd() -> ModuleType:
-    try:
-        from ..stores import etcd  # httpcore on asyncio is optional
-    except ImportError:
-        raise SettingsError("a store in etcd needs a client: pip install 'cloudid[etcd]'") from None
-    return etcd
-
-
-def _postgres() -> ModuleType:
-    try:
-        from ..stores import postgres  # psycopg is optional
-    except ImportError:
-        raise SettingsError("a store in a database needs libpq: pip install 'cloudid[postgres]'") from None
+        etcd: Store = engine.EtcdStore(place, is_new=is_new, is_exclusive=is_exclusive, accepts_restore=accepts_restore)
+        return etcd
+    postgres: Store = engine.PostgresStore(
+        place, engine.Mode(server.store_mode) if is_new else None, is_exclusive=is_exclusive
+    )
     return postgres
+
+
+def database(server: ServerSettings) -> tuple[ModuleType, object]:
+    """The package of the database that the store is in, and its address, whose text has no password.
+
+    Raises `SettingsError` or `StoreFailed`.
+    """
+    engine: ModuleType
+    try:
+        if server.is_in_etcd:
+            from ..stores import etcd as engine  # httpcore on asyncio is optional
+        else:
+            from ..stores import postgres as engine  # psycopg is optional
+    except ImportError:
+        needs = "etcd needs a client" if server.is_in_etcd else "a database needs libpq"
+        extra = "etcd" if server.is_in_etcd else "postgres"
+        raise SettingsError(f"a store in {needs}: pip install 'cloudid[{extra}]'") from None
+    return engine, engine.Address.parse(server.store, _password(server))
 
 
 def tracing_class() -> Callable[[Service, Host, Store], object]:
@@ -377,14 +386,6 @@ def tracing_class() -> Callable[[Service, Host, Store], object]:
     except ImportError:
         raise SettingsError("[server] \"tracing\" needs OpenTelemetry: pip install 'cloudid[otel]'") from None
     return Tracing
-
-
-def _trace(service: Service, host: Host, store: Store) -> None:
-    tracing = tracing_class()
-    try:
-        tracing(service, host, store)
-    except ValueError:  # its text has the value, which may be secret
-        raise SettingsError("the OTEL_* variables of the process environment cannot be used") from None
 
 
 def losses(store: Store) -> Mapping[HealthProblem, Occurrence]:

@@ -11,9 +11,7 @@ from pathlib import Path
 from stat import S_IMODE
 from typing import Final, TypeAlias
 
-import attrs
 import click
-from attrs import frozen
 from cryptography import x509
 
 from cloudid_core.auth_method import config as auth_method
@@ -32,7 +30,7 @@ from ..processes import bind, bind_for_metrics
 from ..settings import OTHERS, SettingsError, SettingsFile, doubts, master_key, read_settings
 from ..stores import glance
 from ..terminal import Exit, Format, Output, table, with_output
-from .bootstrap import shown_database, tls_context, tracing_class
+from .bootstrap import database, tls_context, tracing_class
 
 OK: Final = "ok"
 NOTE: Final = "note"
@@ -41,20 +39,11 @@ WRONG: Final = "WRONG"
 FORMS: Final = (auth_method.Config, secrets_engine.Config)
 EXPIRES_SOON: Final = timedelta(days=14)
 Found: TypeAlias = Iterator[tuple[str, str]]
-"""Results, each with what was found."""
+"""Results, each with what was found: it holds no secret, and says what mends it where something is to be mended."""
 
 LIKE: Final = 0.85
 """How like a variable must be to one of ours to be taken for it; 1: equal."""
 HEADS: Final = ("result", "check", "found")
-
-
-@frozen
-class Finding:
-    """What one look found. `found` holds no secret, and says what mends it where something is to be mended."""
-
-    result: str
-    check: str
-    found: str
 
 
 @click.command()
@@ -69,27 +58,26 @@ def check(settings: Path, output: Output) -> int:
     server uses it; a database is not asked.
     """
     found = list(findings(settings))
-    rows = [(finding.result, finding.check, finding.found) for finding in found]
-    output.text(table(rows, HEADS), [attrs.asdict(finding) for finding in found])
-    return Exit.FAILED if any(finding.result in (UNSAFE, WRONG) for finding in found) else Exit.DONE
+    output.text(table(found, HEADS), [dict(zip(HEADS, row, strict=True)) for row in found])
+    return Exit.FAILED if any(result in (UNSAFE, WRONG) for result, *_ in found) else Exit.DONE
 
 
-def findings(path: Path) -> Iterator[Finding]:
-    """All looks at a settings file, the first first. They end with a file that cannot be read."""
+def findings(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Result, check and what was found, of all looks at a settings file. A file that cannot be read is the only one."""
     try:
         file = read_settings(path)
     except SettingsError as error:
-        yield Finding(WRONG, "settings", str(error))
+        yield WRONG, "settings", str(error)
         return
-    yield Finding(OK, "settings", str(path))
+    yield OK, "settings", str(path)
     for name, look in LOOKS.items():
         try:
             for result, found in look(file):
-                yield Finding(result, name, found)
+                yield result, name, found
         except (CloudidError, OSError) as error:
-            yield Finding(WRONG, name, str(error))
+            yield WRONG, name, str(error)
     for problem, occurrence in doubts(file.server).items():
-        yield Finding(UNSAFE, problem.name.lower(), f"{problem.text(occurrence)}: {problem.remedy(occurrence)}")
+        yield UNSAFE, problem.name.lower(), f"{problem.text(occurrence)}: {problem.remedy(occurrence)}"
 
 
 def _environment(file: SettingsFile) -> Found:
@@ -123,7 +111,7 @@ def _listen(file: SettingsFile) -> Found:
 def _store(file: SettingsFile) -> Found:
     server = file.server
     if server.is_in_database:
-        yield OK, f"{shown_database(server)}; it was not asked"
+        yield OK, f"{database(server)[1]}; it was not asked"
         return
     store = Path(server.store)
     if not store.parent.is_dir():

@@ -32,7 +32,6 @@ from ..machine import ServiceManager, streams
 from ..metrics import Slots
 from ..processes import Supervisor, Worker, bind, bind_for_metrics
 from ..settings import (
-    ServerSettings,
     SettingsError,
     SettingsFile,
     http_address,
@@ -45,8 +44,7 @@ from ..settings import (
 from ..stores import Store, back_up, compact
 from ..stores import copy_store as copy
 from ..terminal import show_progress, with_reasons
-from .bootstrap import Setup, file_of, open_store, set_up, url_of
-from .options import Options
+from .bootstrap import Options, Setup, file_of, open_store, set_up, url_of
 
 MOST_WORKERS: Final = 64
 
@@ -62,12 +60,9 @@ class Server:
     perform: Perform
 
 
-Load: TypeAlias = Callable[[], Server]
-"""The object of a command's context: imports the server."""
-
-
 def _server() -> Server:
-    load: Load = click.get_current_context().obj
+    """The server that the context of the command imports."""
+    load: Callable[[], Server] = click.get_current_context().obj
     return load()
 
 
@@ -289,7 +284,14 @@ def rekey(
         raise click.UsageError("give one of --new-key-file, --new-key-variable, --new-key-command and --finish")
     file = read_settings(settings)
     known = file.settings(master_key.find(file.server))
-    new = _new_master_key(new_key_file, new_key_variable, new_key_command)
+    new: Secret | None = None
+    if new_key_file is not None:
+        master_key.make_file(new_key_file)
+        new = master_key.from_file(new_key_file)
+    elif new_key_variable is not None:
+        new = master_key.from_variable(new_key_variable)
+    elif new_key_command is not None:
+        new = master_key.from_command(new_key_command)
     if new == known.master_key:
         raise SettingsError("this is the master key of the settings already: name another")
     if new is None:
@@ -302,16 +304,6 @@ def rekey(
     streams.write(streams.STDOUT, f"{told}\n")
 
 
-def _new_master_key(file: Path | None, variable: str | None, command: str | None) -> Secret | None:
-    """The key that is named; `None` if none is. Raises `SettingsError`."""
-    if file is not None:
-        master_key.make_file(file)
-        return master_key.from_file(file)
-    if variable is not None:
-        return master_key.from_variable(variable)
-    return None if command is None else master_key.from_command(command)
-
-
 @click.command("copy-store")
 @SETTINGS(required=True)
 @click.argument("target", type=FILE)
@@ -321,7 +313,8 @@ def copy_store(settings: Path, target: Path) -> None:
     TARGET is the settings file of the other store. No server may use either of them.
     """
     files = (read_settings(settings), read_file(target))
-    if len({_place_of(file.server) for file in files}) == 1:
+    servers = [file.server for file in files]
+    if len({each.store if each.is_in_database else os.path.realpath(each.store) for each in servers}) == 1:
         raise SettingsError("both settings files name the same store")
     try:
         master_keys = {master_key.find(file.server).reveal() for file in files}
@@ -335,7 +328,3 @@ def copy_store(settings: Path, target: Path) -> None:
     ):
         count = _server().perform(lambda host: copy(host, source, other, show_progress), other)
     streams.write(streams.STDOUT, f"copied and compared: {count} entries\n")
-
-
-def _place_of(server: ServerSettings) -> str:
-    return server.store if server.is_in_database else os.path.realpath(server.store)

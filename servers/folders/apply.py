@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from ..client import ServiceRefused
-from .change import Asks, Change, changes, remember, remembered, remove
+from ..client import Service, ServiceRefused
+from .change import Change, asked, changes, remember, remembered
 from .files import below, no_longer_in, read_folder
 
 CERTAIN: Final = 500
@@ -46,7 +46,7 @@ class Plan:
 
 
 def plan(
-    service: Asks,
+    service: Service,
     folder: Path,
     variables: Mapping[str, str],
     *,
@@ -63,7 +63,9 @@ def plan(
     return Plan(name, tuple(missing), len(declared) - len(missing), made, removed, left)
 
 
-def carry_out(service: Asks, plan: Plan, warn: Callable[[str], object], *, replaces_root_secret: bool = False) -> None:
+def carry_out(
+    service: Service, plan: Plan, warn: Callable[[str], object], *, replaces_root_secret: bool = False
+) -> None:
     """Do it. `warn` gets the warnings of the service. A `ServiceRefused` says in `about` which path it is about.
 
     What is about to be made is remembered before: whoever is killed leaves nothing that a later `--prune` misses.
@@ -85,7 +87,7 @@ def carry_out(service: Asks, plan: Plan, warn: Callable[[str], object], *, repla
             warn(f"{path}: {warning}")
     for path in plan.removed:
         try:
-            remove(service, path)
+            asked(service, "DELETE", path)
         except ServiceRefused as refusal:
             refusal.about = path
             raise

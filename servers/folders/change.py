@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -12,10 +12,9 @@ from cloudid_core.messages import Operation
 from cloudid_core.rotation import MADE_HERE, OTHER, SAME
 from cloudid_core.values.secret import Secret
 
-from ..client import ServiceRefused
+from ..client import Service, ServiceRefused
 from ..paths import fields_at, is_secret, route_at
-from .files import APPLIED, AUDIT, CONFIG, MOUNTS, Declared, FolderRefused
-from .secrets import secret_of
+from .files import APPLIED, AUDIT, CONFIG, MOUNTS, Declared, FolderRefused, secret_of
 
 NEW: Final = "(new)"
 SECRET: Final = "(secret)"
@@ -27,12 +26,14 @@ TYPE: Final = "type"
 TUNE: Final = "tune"
 
 
-class Asks(Protocol):
-    """Asks the service, as `client.Service` does."""
-
-    def ask(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]: ...
+def asked(service: Service, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """The answer; `None` where nothing is."""
+    try:
+        return service.ask(method, path, body)
+    except ServiceRefused as refusal:
+        if refusal.status == 404 or any(code.endswith(NOT_FOUND) for code in refusal.codes):
+            return None
+        raise
 
 
 @frozen
@@ -63,7 +64,7 @@ class Change:
         """Whether it has a secret in whose place the service has made one itself."""
         return any(each.secret is not None and each.found == MADE_HERE for each in self.differences)
 
-    def write(self, service: Asks, *, replaces_root_secret: bool = False) -> tuple[str, ...]:
+    def write(self, service: Service, *, replaces_root_secret: bool = False) -> tuple[str, ...]:
         """Make it so, and answer the service's warnings. A secret that the service made stays unless it is replaced."""
         path, body = self.declared.path, dict(self.declared.fields)
         if not self.is_new:
@@ -81,36 +82,23 @@ class Change:
             yield {"path": self.declared.path, "field": each.name, "is": found, "becomes": each.wanted}
 
 
-def changes(service: Asks, folder: Iterable[Declared], variables: Mapping[str, str]) -> list[Change]:
+def changes(service: Service, folder: Iterable[Declared], variables: Mapping[str, str]) -> list[Change]:
     """The writes that are missing, in their order. Raises `FolderRefused` for what no write can bring about."""
     return [change for declared in folder if (change := _change(service, declared, variables)) is not None]
 
 
-def remembered(service: Asks, name: str) -> frozenset[str]:
+def remembered(service: Service, name: str) -> frozenset[str]:
     """The paths of what a folder of this name has made."""
-    try:
-        return frozenset(service.ask("GET", f"{APPLIED}/{name}")["data"]["paths"])
-    except ServiceRefused as refusal:
-        if refusal.status != 404:
-            raise
-        return frozenset()
+    found = asked(service, "GET", f"{APPLIED}/{name}")
+    return frozenset(found["data"]["paths"] if found else ())
 
 
-def remember(service: Asks, name: str, made: Iterable[str]) -> None:
+def remember(service: Service, name: str, made: Iterable[str]) -> None:
     """Have the service know what a folder of this name has made."""
     service.ask("POST", f"{APPLIED}/{name}", {"paths": sorted(made)})
 
 
-def remove(service: Asks, path: str) -> None:
-    """Remove what is at a path, if it is there."""
-    try:
-        service.ask("DELETE", path)
-    except ServiceRefused as refusal:
-        if refusal.status != 404:
-            raise
-
-
-def _change(service: Asks, declared: Declared, variables: Mapping[str, str]) -> Change | None:
+def _change(service: Service, declared: Declared, variables: Mapping[str, str]) -> Change | None:
     found = _found(service, declared)
     wanted, known = _fields(declared)
     different = tuple(
@@ -139,32 +127,26 @@ def _fields(declared: Declared) -> tuple[dict[str, Any], dict[str, Field]]:
 
 
 def _secrets(
-    service: Asks, declared: Declared, names: Iterable[str], variables: Mapping[str, str]
+    service: Service, declared: Declared, names: Iterable[str], variables: Mapping[str, str]
 ) -> Iterator[Difference]:
     """The secrets that were not applied last, by what the service says of them: it alone can compare them."""
     for name in names:
         if declared.name != CONFIG:
             raise FolderRefused(f"{declared.path}: {name} is a secret, and files have those of configurations only")
         secret = secret_of(f"{declared.path}: {name}", declared.fields[name], declared.folder, variables)
-        try:
-            verdict = service.ask("POST", f"{declared.path}/{WRITTEN_BY_FOLDER}", {name: secret.reveal()})["data"][name]
-        except ServiceRefused as refusal:
-            if refusal.status != 404:
-                raise
-            verdict = OTHER  # there is no mount yet
+        judged = asked(service, "POST", f"{declared.path}/{WRITTEN_BY_FOLDER}", {name: secret.reveal()})
+        verdict = judged["data"][name] if judged else OTHER  # there is no mount yet
         if verdict != SAME:
             yield Difference(name, verdict, SECRET, secret)
 
 
-def _found(service: Asks, declared: Declared) -> dict[str, Any] | None:
+def _found(service: Service, declared: Declared) -> dict[str, Any] | None:
     """What is there, by the names of fields; `None` if nothing is."""
     is_listed = declared.parent in (*MOUNTS, AUDIT)
-    try:
-        data = service.ask("GET", declared.parent if is_listed else declared.path).get("data") or {}
-    except ServiceRefused as refusal:
-        if refusal.status == 404 or any(code.endswith(NOT_FOUND) for code in refusal.codes):
-            return None
-        raise
+    answer = asked(service, "GET", declared.parent if is_listed else declared.path)
+    if answer is None:
+        return None
+    data = answer.get("data") or {}
     if is_listed:
         data = next((each for name, each in data.items() if name.lower() == f"{declared.name}/".lower()), None)
         return data and {**data, **(data.get(CONFIG) or {})}

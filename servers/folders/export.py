@@ -24,11 +24,10 @@ from cloudid_core.policies import UNCHANGEABLE
 from cloudid_core.policies import parse as parse_policy
 from cloudid_core.provider import Source
 
-from ..client import ServiceRefused
+from ..client import Service, ServiceRefused
 from ..paths import MOUNTABLE, fields_at, is_secret, route_at
-from .change import NOT_FOUND, TUNE, Asks
-from .files import AUDIT, CONFIG, HCL, MOUNTS, POLICIES, POLICY, TOML, FolderRefused, is_kept
-from .secrets import ENV
+from .change import NOT_FOUND, TUNE
+from .files import AUDIT, CONFIG, ENV, HCL, MOUNTS, POLICIES, POLICY, TOML, FolderRefused, is_kept
 
 ELSEWHERE: Final = frozenset({"token", "system", "identity", "cubbyhole", "cloud-issuer"})
 """Types of mounts that every service has by itself."""
@@ -48,7 +47,7 @@ class Exported:
         self.told.append({"path": path, "field": name, "why": why})
 
 
-def export(service: Asks) -> Exported:
+def export(service: Service) -> Exported:
     """Everything that a folder can have, as the service has it."""
     out = Exported()
     for parent, kind in zip(MOUNTS, MOUNTABLE, strict=True):
@@ -90,14 +89,14 @@ def _root(path: str) -> str:
     return path.removeprefix("sys/").removeprefix("mounts/")
 
 
-def _export_mount(service: Asks, path: str, about: Mapping[str, Any], out: Exported) -> None:
+def _export_mount(service: Service, path: str, about: Mapping[str, Any], out: Exported) -> None:
     fields = _fields(path, {name: about.get(name) for name in ("type", "description", "options")}, out)
     if tuned := _fields(f"{path}/{TUNE}", about.get(CONFIG) or {}, out, shown_as=path):
         fields[CONFIG] = tuned
     out.files[path] = fields
 
 
-def _export_all(service: Asks, root: str, pattern: str, out: Exported) -> None:
+def _export_all(service: Service, root: str, pattern: str, out: Exported) -> None:
     """What is kept at a pattern of paths: one thing, or all that a list names."""
     parent, _, last = f"{root}/{pattern}".rpartition("/")
     if not last.startswith((":", "*")):
@@ -121,7 +120,7 @@ def _export_all(service: Asks, root: str, pattern: str, out: Exported) -> None:
 _BUILT_IN_POLICIES: Final = frozenset(f"{POLICIES}/{name}" for name in UNCHANGEABLE)
 
 
-def _export_one(service: Asks, path: str, data: Mapping[str, Any], out: Exported) -> None:
+def _export_one(service: Service, path: str, data: Mapping[str, Any], out: Exported) -> None:
     if path.startswith(f"{POLICIES}/"):
         _export_policy(path, str(data.get(POLICY) or ""), out)
         return
@@ -147,7 +146,7 @@ def _export_policy(path: str, text: str, out: Exported) -> None:
     out.files[path] = {POLICY: text}
 
 
-def _has_secret(service: Asks, path: str, data: Mapping[str, Any], out: Exported) -> bool:
+def _has_secret(service: Service, path: str, data: Mapping[str, Any], out: Exported) -> bool:
     """Whether a mount proves itself with a client secret; existing services do not say, but for what else they have."""
     if not data.get("client_id") or data.get("identity_token_audience"):
         return False
@@ -197,7 +196,7 @@ def _shown_at(path: str) -> frozenset[str]:
     return frozenset((schema or {}).get("properties", ())) | {"path", "request_id"}
 
 
-def _data(service: Asks, path: str, out: Exported, *, is_list: bool = False) -> dict[str, Any]:
+def _data(service: Service, path: str, out: Exported, *, is_list: bool = False) -> dict[str, Any]:
     """What is at a path; nothing where nothing is, or where the token may not look, which is told."""
     try:
         found = service.ask("GET", path, query={"list": "true"} if is_list else None)

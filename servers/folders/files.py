@@ -16,6 +16,7 @@ from attrs import field, frozen
 from cloudid_core.errors import CloudidError
 from cloudid_core.messages import Operation
 from cloudid_core.mounts import AUTH, SYSTEM
+from cloudid_core.values.secret import Secret
 
 from ..paths import route_at
 
@@ -37,6 +38,9 @@ MOST: Final = 10_000
 """Files of a folder."""
 LONGEST: Final = 1 << 20
 """Bytes of a file."""
+ENV: Final = "env"
+LONGEST_SECRET: Final = 4096
+"""Characters."""
 
 
 class FolderRefused(CloudidError):
@@ -89,7 +93,11 @@ def read_folder(folder: Path) -> tuple[Declared, ...]:
     """
     if not folder.is_dir():
         raise FolderRefused(f"{folder} is no folder")
-    files = [path for path in folder.rglob("*") if path.suffix in (TOML, HCL) and not _is_hidden(path, folder)]
+    files = [
+        path
+        for path in folder.rglob("*")
+        if path.suffix in (TOML, HCL) and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
     if len(files) > MOST:
         raise FolderRefused(f"{folder} has more than {MOST} files")
     found: dict[str, Declared] = {}
@@ -138,5 +146,24 @@ def _read(file: Path, folder: Path) -> Declared:
     return Declared(path, fields, folder)
 
 
-def _is_hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in file.relative_to(folder).parts)
+def secret_of(where: str, source: Any, folder: Path, variables: Mapping[str, str]) -> Secret:
+    """The secret that a source names, `{ env = "NAME" }` or `{ file = "PATH" }`, which starts at the folder.
+
+    `where`: the field, for what is said of it. Raises `FolderRefused`.
+    """
+    match source:
+        case {"env": str(name)} if len(source) == 1:
+            secret = variables.get(name, "")
+            if not secret:
+                raise FolderRefused(f"{where}: set the environment variable {name}")
+        case {"file": str(name)} if len(source) == 1:
+            try:
+                with (folder / name).open(encoding="utf-8") as file:
+                    secret = file.read(LONGEST_SECRET).strip()
+            except (OSError, UnicodeError) as error:
+                raise FolderRefused(f"{where}: {name} cannot be read ({type(error).__name__})") from None
+            if not secret:
+                raise FolderRefused(f"{where}: {name} is empty")
+        case _:
+            raise FolderRefused(f'{where} is a secret: say {{ env = "NAME" }} or {{ file = "PATH" }}')
+    return Secret(secret)

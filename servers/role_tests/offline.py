@@ -27,14 +27,12 @@ class Offline:
         settings = Settings(master_key=Secret("00" * 32))
         self._caches = Caches(settings)
         mount = suite.mount
-        issuers = mount.issuers or (
-            f"https://login.microsoftonline.com/{mount.tenant_id}/v2.0",
-            f"https://sts.windows.net/{mount.tenant_id}/",
-        )
+        tenant = mount.tenant_id
+        usual = f"https://login.microsoftonline.com/{tenant}/v2.0", f"https://sts.windows.net/{tenant}/"
         self._trust = Trust(
             audience=mount.resource,
-            tenant_id=mount.tenant_id,
-            issuers=frozenset(issuers),
+            tenant_id=tenant,
+            issuers=frozenset(mount.issuers or usual),
             leeway=settings.leeway,
             machine_check=settings.machine_check,
         )

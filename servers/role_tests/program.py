@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import click
 
@@ -15,18 +16,14 @@ from cloudid_core.errors import CloudidError
 
 from ..client import Address, Service, find_token
 from ..terminal import Exit, Format, Output, Unusable, table, with_output
+from . import online
 from .cases import Case, read_suite
 from .offline import Offline
-from .online import Online
 from .verdict import Verdict
 
 TOKEN: Final = "CLOUDID_TOKEN"
 """The environment variable that holds the token for a server."""
 HEADS: Final = ("result", "case", "role", "expected", "got")
-
-
-class Decider(Protocol):
-    def decide(self, case: Case) -> Verdict: ...
 
 
 @click.group()
@@ -47,14 +44,14 @@ def test(files: Sequence[Path], server: str, mount: str, ca: str, output: Output
     """
     try:
         suite = read_suite(files)
-        decider: Decider = Offline(suite, time.time())
+        decide: Callable[[Case], Verdict] = Offline(suite, time.time()).decide
         if server:
             token = find_token(os.environ)
             if not token:
                 raise Unusable(f"--server needs a token, in the environment variable {TOKEN} or from cloudid login")
             trusted = {"CLOUDID_CACERT": ca} if ca else {}
-            decider = Online(Service(Address.of({**os.environ, **trusted}, server), token), mount)
-        results = [(case, decider.decide(case)) for case in suite.cases]
+            decide = partial(online.decide, Service(Address.of({**os.environ, **trusted}, server), token), mount)
+        results = [(case, decide(case)) for case in suite.cases]
     except CloudidError as error:
         raise Unusable(str(error)) from error
     output.text(report(results), [_record(case, verdict) for case, verdict in results])

@@ -45,8 +45,5 @@ class Verdict:
     @property
     def reasons(self) -> list[str]:
         """A line for each check that failed or is undecided."""
-        lines = [
-            f"{check['check']} {check['verdict']}: expected {check['expected']}, found {check['found']}"
-            for check in self.checks
-        ]
-        return [self.reason, *lines] if self.reason else lines
+        told = "{check} {verdict}: expected {expected}, found {found}"
+        return [*filter(None, [self.reason]), *(told.format_map(check) for check in self.checks)]
