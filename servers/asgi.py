@@ -1,9 +1,9 @@
-"""The application, on asyncio and on trio: whichever event loop the ASGI server runs."""
+"""A ready ASGI 3 application, on asyncio and on trio: the service behind any ASGI server, alone or mounted."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -11,10 +11,10 @@ from urllib.parse import quote, unquote
 
 from cloudid_core.messages.response import Response
 
-from ..embedding import EXPECTED, Embedded, Given, OpenHost, SetUp, embedded, head_of, set_up_of
-from ..host import Host
-from ..http1 import Head, wire
-from ..settings import SettingsError
+from .embedding import EXPECTED, Embedded, Given, OpenHost, SetUp, embedded, head_of, set_up_of
+from .host import Host
+from .http1 import Head, wire
+from .settings import SettingsError
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -104,17 +104,17 @@ def _open_host() -> OpenHost:
         extra = "aiohttp"
     try:
         if extra == "trio":
-            from ..trio_server.host import open_host as on_trio
+            from .trio_server.host import open_host as on_trio
 
             return on_trio
-        from ..aiohttp_server.host import open_host as on_asyncio
+        from .aiohttp_server.host import open_host as on_asyncio
     except ImportError:
         raise SettingsError(f"this event loop needs more packages: pip install 'cloudid[{extra}]'") from None
     return on_asyncio
 
 
 def _head(scope: Scope) -> Head:
-    return head_of(scope["method"], target_of(scope), _joined(scope["headers"]))
+    return head_of(scope["method"], target_of(scope), wire.joined(scope["headers"]))
 
 
 def target_of(scope: Scope) -> str:
@@ -130,15 +130,6 @@ def target_of(scope: Scope) -> str:
         path = path[len(prefix) :]
     query: str = scope["query_string"].decode("latin-1")
     return f"{path}?{query}" if query else path
-
-
-def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Several lines of one name become one (RFC 9110, section 5.3)."""
-    joined: dict[str, str] = {}
-    for raw_name, raw_value in headers:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        joined[name] = f"{joined[name]}, {value}" if name in joined else value
-    return joined
 
 
 class _Client:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import aiohttp
-from attrs import define
 from multidict import CIMultiDictProxy
 from yarl import URL
 
@@ -83,25 +83,21 @@ class AiohttpHost(host.Host):
             raise
 
     async def wait_readable(self, fd: int, seconds: float) -> bool:
-        loop = asyncio.get_running_loop()
-        ready: asyncio.Future[bool] = loop.create_future()
-        timer = loop.call_later(seconds, _answer, ready, False)
-        loop.add_reader(fd, _answer, ready, True)
-        try:
-            return await ready
-        finally:
-            loop.remove_reader(fd)
-            timer.cancel()
+        return await self._wait_for(self._loop.add_reader, self._loop.remove_reader, fd, seconds)
 
     async def wait_writable(self, fd: int, seconds: float) -> bool:
-        loop = asyncio.get_running_loop()
-        ready: asyncio.Future[bool] = loop.create_future()
-        timer = loop.call_later(seconds, _answer, ready, False)
-        loop.add_writer(fd, _answer, ready, True)
+        return await self._wait_for(self._loop.add_writer, self._loop.remove_writer, fd, seconds)
+
+    async def _wait_for(
+        self, watch: Callable[..., object], leave: Callable[[int], object], fd: int, seconds: float
+    ) -> bool:
+        ready: asyncio.Future[bool] = self._loop.create_future()
+        timer = self._loop.call_later(seconds, _answer, ready, False)
+        watch(fd, _answer, ready, True)
         try:
             return await ready
         finally:
-            loop.remove_writer(fd)
+            leave(fd)
             timer.cancel()
 
     async def sleep(self, seconds: float) -> None:
@@ -131,7 +127,7 @@ class AiohttpHost(host.Host):
         return tuple(answers)
 
     async def fetch(self, request: HttpRequest, timeout: float) -> HttpResponse:
-        progress = _Progress()
+        progress = SimpleNamespace(sent=False)
         try:
             async with (
                 asyncio.timeout(max(0.0, timeout)),
@@ -186,13 +182,6 @@ async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROX
 def _answer(future: asyncio.Future[bool], answer: bool) -> None:
     if not future.done():
         future.set_result(answer)
-
-
-@define
-class _Progress:
-    """How far a request to the provider has come."""
-
-    sent: bool = False
 
 
 async def _note_sent(_: object, context: Any, __: object) -> None:

@@ -34,10 +34,6 @@ Report = Callable[..., object]
 """Takes an event and its facts, as the methods of a log do."""
 
 
-def silent(event: str, **facts: object) -> None:
-    """Reports nothing."""
-
-
 class _Chained:
     """A device that this process writes to, with its chain.
 
@@ -234,7 +230,7 @@ class Devices:
     """Writes entries. Devices are opened by their first entry and closed when they are no longer among the enabled."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self.report: Report = silent
+        self.report: Report = lambda event, **facts: None
         """The log's method for warnings."""
         self.checkpoint_command: Sequence[str] = ()
         """A program that gets each checkpoint on its standard input."""

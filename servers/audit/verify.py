@@ -78,31 +78,31 @@ class Verifier:
     report: Report = Factory(Report)
     _follows: list[tuple[str, str, Head]] = field(factory=list)
 
-    def read(self, name: str, lines: Iterable[bytes]) -> None:
-        """Read one file."""
-        for number, raw in enumerate(lines, 1):
-            where, text = f"{name}:{number}", raw.removesuffix(b"\n")
-            try:
-                line = _decode(text)
-            except (ValueError, RecursionError):
-                self.report.notes.append(Finding(where, "no entry: what a failed write left, or added by hand"))
-                continue
-            self.report.lines += 1
-            self._take(where, text, line)
-
-    def finish(self, checkpoints: Iterable[tuple[str, bytes]] = ()) -> Report:
-        """Judge the ends of the chains, also by checkpoints that were kept elsewhere, each with its place there."""
+    def finish(self, checkpoints: Iterable[tuple[str, bytes]]) -> Report:
+        """Judge the ends of the chains, also by checkpoints that were kept elsewhere."""
         attested = self._attested()
-        for where, raw in checkpoints:
-            self._compare(where, raw.removesuffix(b"\n"))
+        for where, text in checkpoints:
+            self._compare(where, text)
         for chain in self.report.chains.values():
             if not chain.is_closed and attested.get(chain.id, 0) < chain.last:
-                self._judge_end(chain)
+                told = (
+                    f"chain {chain.id} ({chain.process or 'unknown process'}) has no end after number {chain.last}: it "
+                    f"was cut off, or its process was killed or still runs; {chain.last - chain.signed} lines have no "
+                    "checkpoint"
+                )
+                (self._note if self.accepts_open_end else self._problem)(chain.where, told)
         if not self.report.chains:
             self._problem("-", "there is no entry")
         return self.report
 
-    def _take(self, where: str, text: bytes, line: _Line) -> None:
+    def read(self, where: str, text: bytes) -> None:
+        """Read the next line."""
+        try:
+            line = _decode(text)
+        except (ValueError, RecursionError):
+            self._note(where, "no entry: what a failed write left, or added by hand")
+            return
+        self.report.lines += 1
         place = line.chain
         chain = self.report.chains.get(place.id)
         if chain is None:
@@ -136,11 +136,6 @@ class Verifier:
         """The signature is made over the line without it, and by the key that counts."""
         return (not self.key or line.key == self.key) and is_signed(text, line.key)
 
-    def _begins_a_file(self, text: bytes, line: _Line) -> bool:
-        """Whether a checkpoint is the first line of the device that keeps those of others, under its own key."""
-        is_other = bool(self.key) and line.key != self.key
-        return is_other and line.state == OPENED and line.chain.number == 1 and is_signed(text, line.key)
-
     def _attested(self) -> dict[str, int]:
         """By chain the number of the line that a later chain's signed beginning says to have been its last."""
         attested: dict[str, int] = {}
@@ -166,8 +161,9 @@ class Verifier:
         except (ValueError, RecursionError):
             self._note(where, "no checkpoint")
             return
-        if line.type != CHECKPOINT or self._begins_a_file(text, line):
-            return
+        begins = bool(self.key) and line.key != self.key and line.state == OPENED and line.chain.number == 1
+        if line.type != CHECKPOINT or (begins and is_signed(text, line.key)):
+            return  # the device that keeps checkpoints of others begins a file with one of its own, under its own key
         if not self._is_signed(text, line):
             self._problem(where, "the checkpoint's signature does not hold")
             return
@@ -182,13 +178,6 @@ class Verifier:
             )
         elif chain.hashes.get(place.number) != sha256(text).hexdigest():
             self._problem(where, f"number {place.number} of chain {place.id} is not this checkpoint")
-
-    def _judge_end(self, chain: Chain) -> None:
-        text = (
-            f"chain {chain.id} ({chain.process or 'unknown process'}) has no end after number {chain.last}: it was "
-            f"cut off, or its process was killed or still runs; {chain.last - chain.signed} lines have no checkpoint"
-        )
-        (self._note if self.accepts_open_end else self._problem)(chain.where, text)
 
     def _problem(self, where: str, text: str) -> None:
         self.report.problems.append(Finding(where, text))
@@ -213,12 +202,13 @@ def verify(
 ) -> Report:
     """Verify files, each with its name, in the order in which they were written."""
     verifier = Verifier(key=key.lower(), accepts_open_end=accepts_open_end)
-    for name, lines in files:
-        verifier.read(name, lines)
-    return verifier.finish(_places(checkpoints))
+    for where, text in _lines(files):
+        verifier.read(where, text)
+    return verifier.finish(_lines(checkpoints))
 
 
-def _places(files: Sequence[tuple[str, Iterable[bytes]]]) -> Iterator[tuple[str, bytes]]:
+def _lines(files: Sequence[tuple[str, Iterable[bytes]]]) -> Iterator[tuple[str, bytes]]:
+    """Each with its place."""
     for name, lines in files:
         for number, line in enumerate(lines, 1):
-            yield f"{name}:{number}", line
+            yield f"{name}:{number}", line.removesuffix(b"\n")

@@ -51,7 +51,10 @@ class Folder:
         """As a whole or not at all. Raises `PublicationFailed`."""
         file = self.path / name
         try:
-            _make_folders(self.path, file)
+            for part in reversed(file.relative_to(self.path).parents[:-1]):
+                if not (self.path / part).is_dir():
+                    (self.path / part).mkdir()
+                    (self.path / part).chmod(0o755)  # everybody may read them, whatever the umask
             with (self.path / ".lock").open("ab") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if self.read(name) != replaces:
@@ -59,14 +62,6 @@ class Folder:
                 _replace(file, body)
         except OSError as error:
             raise PublicationFailed(f"the file cannot be written: {error.strerror}") from None
-
-
-def _make_folders(path: Path, file: Path) -> None:
-    """The folders of a file below one that has to be there. Everybody may read them, whatever the umask."""
-    for part in reversed(file.relative_to(path).parents[:-1]):
-        if not (path / part).is_dir():
-            (path / part).mkdir()
-            (path / part).chmod(0o755)
 
 
 def _replace(file: Path, body: bytes) -> None:

@@ -281,18 +281,10 @@ class Host(effects.Host):
     async def _beside(self, work: Callable[[A], T], argument: A) -> T:
         """The result of work in a thread. Whoever is cancelled does not wait for the end of the thread."""
         flight = _Flight(self.new_event())
-        self.start(partial(self._work_beside, flight, work, argument))
+        self.start(partial(self._land, flight, partial(self.in_thread, work, argument)))
         await flight.landed.wait()
         result: T = flight.result()
         return result
-
-    async def _work_beside(self, flight: _Flight, work: Callable[[A], T], argument: A) -> None:
-        try:
-            flight.answer, flight.failure = await self.in_thread(work, argument), None
-        except Exception as error:  # noqa: BLE001  # every failure belongs to who waits
-            flight.failure = error
-        finally:
-            flight.landed.set()
 
     def record(self, event: Event) -> Awaitable[None]:
         if event.audit is not None:
@@ -314,20 +306,19 @@ class Host(effects.Host):
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = _Flight(self.new_event(), program)
-            self.start(partial(self._fly, key, flight, program))
+            self.start(partial(self._land, flight, partial(self.within, SHARED_SECONDS, program), key))
         else:
             program.close()
         await flight.landed.wait()
         return flight.result()
 
-    async def _fly(self, key: str, flight: _Flight, program: Program[Any]) -> None:
+    async def _land(self, flight: _Flight, work: Callable[[], Awaitable[Any]], key: str = "") -> None:
         try:
-            flight.answer = await self.within(SHARED_SECONDS, program)
-            flight.failure = None
+            flight.answer, flight.failure = await work(), None
         except Exception as error:  # noqa: BLE001  # every failure belongs to those who wait
             flight.failure = error
         finally:
-            del self._flights[key]
+            self._flights.pop(key, None)
             flight.landed.set()
 
     def abandon(self) -> None:

@@ -42,14 +42,12 @@ class Periodic:
     async def _run(self) -> None:
         while True:
             self._due = float("inf")
-            self.wake_by(await self._work_once())
+            try:
+                due = await run(self._work(), self._host)
+            except Exception as error:  # noqa: BLE001  # background work goes on
+                self._log.error("background work failed", work=self._name, **describe_error(error))
+                due = time.time() + AFTER_FAILURE
+            self.wake_by(due)
             while (left := self._due - time.time()) > 0:
                 self._changed = self._host.new_event()
                 await self._host.wait(self._changed, min(left, LONGEST_SLEEP))
-
-    async def _work_once(self) -> Instant:
-        try:
-            return await run(self._work(), self._host)
-        except Exception as error:  # noqa: BLE001  # background work goes on
-            self._log.error("background work failed", work=self._name, **describe_error(error))
-            return time.time() + AFTER_FAILURE

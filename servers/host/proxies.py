@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import (  # type: ignore[attr-defined]  # typeshed does not know the second one
@@ -15,6 +14,7 @@ from urllib.request import (  # type: ignore[attr-defined]  # typeshed does not 
 
 from attrs import field, frozen
 
+from ..machine import is_loopback
 from ..settings import ServerSettings, SettingsError, http_address
 
 DIRECT: Final = "direct"
@@ -56,7 +56,7 @@ class Proxies:
         parts = urlsplit(url)
         host = parts.hostname or ""
         proxy = self.by_scheme.get(parts.scheme)
-        if proxy is None or host in self.direct_hosts or _is_loopback(host):
+        if proxy is None or host in self.direct_hosts or is_loopback(host):
             return None
         return None if proxy_bypass_environment(parts.netloc.rpartition("@")[2], {"no": self.no}) else proxy
 
@@ -68,10 +68,3 @@ def _is_usable(proxy: str) -> bool:
     with suppress(ValueError):
         return _ADDRESS.fullmatch(http_address(proxy)) is not None
     return False
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

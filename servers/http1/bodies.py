@@ -62,17 +62,13 @@ class Bodies(Generic[C]):
         else:
             source.unfinished.setdefault(connection)
         while growth > 0 and self._held > self._limit:
-            given_up = self._expendable(source) or connection
+            candidates = [each for each in self._sources.values() if each.held >= source.held and each.unfinished]
+            greediest = max(candidates, key=lambda each: each.held, default=None)
+            given_up = next(iter(greediest.unfinished)) if greediest else connection
             self.remove(given_up)
             given_up.refuse(no_room(Code.TOO_MANY_BODIES))
             if given_up is connection:
                 return
-
-    def _expendable(self, growing: _Source[C]) -> C | None:
-        candidates = [each for each in self._sources.values() if each.held >= growing.held and each.unfinished]
-        if not candidates:
-            return None
-        return next(iter(max(candidates, key=lambda source: source.held).unfinished))
 
     def remove(self, connection: C) -> None:
         """It holds nothing any more. Does nothing if it held nothing."""

@@ -23,6 +23,7 @@ from cloudid_core.caches import Bounded
 from cloudid_core.errors import Code, Refused
 from cloudid_core.messages.request import TARGET_LIMIT
 
+from . import wire
 from .lines import LINES_LIMIT
 
 HEADS_KEPT: Final = 1024
@@ -156,10 +157,7 @@ def read_head(head: bytes, scheme: str) -> Head:
     if not _LINES.fullmatch(head) or len(lengths) > 1 or (lengths and not lengths[0].isdigit()):
         raise Refused(Code.MALFORMED_REQUEST)
     request = _judge(_LENGTH.sub(b"\r\ncontent-length: 0", head))  # h11 bounds its digits, we bound the number
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in request.headers:
-        name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    headers = wire.joined(request.headers)
     if lengths:
         headers["content-length"] = lengths[0].decode("ascii")
     is_chunked = "transfer-encoding" in headers

@@ -128,7 +128,8 @@ class Reader:
             self._awaits_continue, self.wants_continue = False, True
             return None
         if head.length is not None:
-            body = self._take(head.length)
+            is_there = len(self._buffer) >= head.length
+            body = (_cut(self._buffer, head.length) if head.length else b"") if is_there else None
         else:
             assert self._chunks is not None
             try:
@@ -150,13 +151,6 @@ class Reader:
         self._head = self.asks_limit = head
         return None
 
-    def _take(self, length: int) -> bytes | None:
-        if not length:
-            return b""
-        if len(self._buffer) < length:
-            return None
-        return _cut(self._buffer, length)
-
     def _read_head(self) -> Head | None:
         buffer = self._buffer
         self.answers_head = False
@@ -164,7 +158,9 @@ class Reader:
             return None
         self.answers_head = buffer.startswith(b"HEAD ")
         if self.is_health_only:
-            self._refuse_all_but_health()
+            line, line_end, _ = buffer[:HEAD_LIMIT].partition(b"\r\n")
+            if line_end and not _HEALTH_CHECK.fullmatch(line):
+                raise no_room(Code.TOO_MANY_CONNECTIONS)
         end = find_end(buffer, self._searched)
         if not end:
             if len(buffer) >= HEAD_LIMIT:
@@ -173,11 +169,6 @@ class Reader:
             return None
         self._searched = self._skipped = 0
         return self._heads.read(_cut(buffer, end))
-
-    def _refuse_all_but_health(self) -> None:
-        line, end, _ = self._buffer[:HEAD_LIMIT].partition(b"\r\n")
-        if end and not _HEALTH_CHECK.fullmatch(line):
-            raise no_room(Code.TOO_MANY_CONNECTIONS)
 
     def _skip_empty_lines(self) -> bool:
         """Before a request line they mean nothing (RFC 9112, section 2.2). Whether a request line has begun."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
@@ -75,6 +75,15 @@ def _status_line(status: int) -> str:
 @lru_cache(1)
 def _date_line(now: int) -> bytes:
     return f"date: {formatdate(now, usegmt=True)}\r\n".encode("ascii")
+
+
+def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Header names in lower case; several lines of one name become one (RFC 9110, section 5.3)."""
+    found: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
 
 
 def remote_address(peer: str, headers: Mapping[str, str], trusted: tuple[str, ...]) -> str:

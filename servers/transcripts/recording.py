@@ -146,10 +146,9 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
         lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     except (OSError, ValueError, RecursionError) as error:
         raise TranscriptRefused(f"{path} cannot be read ({type(error).__name__})") from None
-    if len(lines) > MOST_LINES or not all(map(_is_line, lines)):
+    named = ("step", "method", "api", "path")
+    if len(lines) > MOST_LINES or not all(
+        isinstance(line, dict) and all(isinstance(line.get(name), str) for name in named) for line in lines
+    ):
         raise TranscriptRefused(f"{path} is no transcript")
     yield from lines
-
-
-def _is_line(line: object) -> bool:
-    return isinstance(line, dict) and all(isinstance(line.get(name), str) for name in ("step", "method", "api", "path"))

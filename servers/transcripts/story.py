@@ -173,7 +173,10 @@ class _Story:
         await self._ask("DELETE", "sys/mounts/cloud")
         await self._hasten()
         while remains := await self._remains():
-            if all(map(_is_unseen, remains)) and all(map(_was_looked_for, await self._intents())):
+            is_unseen = all(
+                each.count == each.intents for each in remains
+            )  # requests that did not end may have made it
+            if is_unseen and all(map(_was_looked_for, await self._intents())):
                 return False
             if await Now() > until:
                 raise NotRemoved("not everything is removed at the provider yet: run the command again")
@@ -218,11 +221,6 @@ class _Story:
         content = b"" if body is None else json.dumps(body).encode()
         response = await self.service.handle(Request(method, f"/v1/{path}", headers, content))
         return response.status, json.loads(response.body or b"{}")
-
-
-def _is_unseen(remains: Remains) -> bool:
-    """Whether nothing is seen of what is left: only requests that did not end may have made it."""
-    return remains.count == remains.intents
 
 
 def _was_looked_for(found: Found[Intent]) -> bool:

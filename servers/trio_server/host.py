@@ -21,6 +21,7 @@ from cloudid_core.errors import ProviderUnreachable, TimeIsUp
 from cloudid_core.run import run
 
 from ..host import NO_PROXIES, Proxies, host
+from ..http1 import wire
 from ..machine import Platform
 from ..runtime import runtime
 from ..stores import Store
@@ -164,7 +165,7 @@ class TrioHost(host.Host):
                         if len(body) > host.PROVIDER_BODY_LIMIT:
                             scope.cancel()  # to leave the loop would leave generators behind
                     if len(body) <= host.PROVIDER_BODY_LIMIT:
-                        return HttpResponse(response.status, _joined(response.headers), bytes(body))
+                        return HttpResponse(response.status, wire.joined(response.headers), bytes(body))
         except FAILURES as error:
             raise ProviderUnreachable(type(error).__name__, sent=sent) from None
         reason = "the answer is too large" if len(body) > host.PROVIDER_BODY_LIMIT else "no answer in time"
@@ -234,12 +235,3 @@ def _raw_headers(request: HttpRequest) -> list[tuple[bytes, bytes]]:
     """Raises `ValueError` for what is not ASCII."""
     headers = {**host.PROVIDER_HEADERS, **request.headers}
     return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
-
-
-def _joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Header names in lower case; several lines of one name become one (RFC 9110, section 5.3)."""
-    joined: dict[str, str] = {}
-    for raw_name, raw_value in headers:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        joined[name] = f"{joined[name]}, {value}" if name in joined else value
-    return joined

@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 import trio
 from structlog.typing import FilteringBoundLogger
 
-from cloudid_core.metrics import Numbers
 from cloudid_core.run import run
 
 from ..command import Setup
@@ -55,7 +54,7 @@ async def _serve(setup: Setup) -> None:
             app = setup.app(service, host, log)
             setup.serve_metrics(host, service)
             server = _Server(setup, app, listeners, log, signals)
-            host.measures.gauges.append(server.put_gauges)
+            host.measures.gauges.append(server.shared.connections.put_gauges)
             await server.run()
             await app.finish()
 
@@ -77,16 +76,12 @@ class _Server:
         self._log = log
         self._signals = signals
         self._tls = setup.tls()
-        self._shared = Shared(app, setup.server, affordable(setup.server.connection_limit, log))
+        self.shared = Shared(app, setup.server, affordable(setup.server.connection_limit, log))
         self._warn_of_accepting = Seldom(log.warning)
-
-    def put_gauges(self, numbers: Numbers) -> None:
-        """The gauges of its connections."""
-        self._shared.connections.put_gauges(numbers)
 
     async def run(self) -> None:
         async with trio.open_nursery() as watching:
-            watching.start_soon(self._shared.end_late)
+            watching.start_soon(self.shared.end_late)
             async with trio.open_nursery() as serving:
                 async with trio.open_nursery() as accepting:
                     for listener in self._listeners:
@@ -97,11 +92,11 @@ class _Server:
                     accepting.cancel_scope.cancel()
                 for listener in self._listeners:
                     listener.close()
-                self._log.info("draining", connections=len(self._shared.connections))
+                self._log.info("draining", connections=len(self.shared.connections))
                 self._app.is_draining = True
                 self._setup.overseer.stopping()
                 watching.start_soon(self._end_drain, serving)
-                self._shared.connections.end_idle()
+                self.shared.connections.end_idle()
                 serving.cancel_scope.deadline = trio.current_time() + self._setup.server.drain
             watching.cancel_scope.cancel()
 
@@ -122,7 +117,7 @@ class _Server:
                 await trio.sleep(ACCEPT_PAUSE)
 
     async def _serve_connection(self, stream: trio.SocketStream) -> None:
-        connection = Connection(Secure(stream, self._tls) if self._tls else Plain(stream), self._shared)
+        connection = Connection(Secure(stream, self._tls) if self._tls else Plain(stream), self.shared)
         try:
             await connection.serve()
         except Exception as bug:  # noqa: BLE001  # one connection must not end the others

@@ -19,8 +19,7 @@ from attrs import evolve
 from starlette.applications import Starlette
 
 from cloudid_servers.aiohttp_server.application import aiohttp_application, application_of
-from cloudid_servers.asgi import AsgiApplication, asgi_application
-from cloudid_servers.asgi.application import target_of
+from cloudid_servers.asgi import AsgiApplication, asgi_application, target_of
 from cloudid_servers.command.bootstrap import Setup
 from cloudid_servers.provider_simulator import Simulator, start
 from cloudid_servers.settings.settings import SettingsError
