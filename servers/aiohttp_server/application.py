@@ -8,7 +8,6 @@ from functools import partial
 from aiohttp import web
 
 from cloudid_core.errors import Code, Refused
-from cloudid_core.messages.response import Response
 
 from ..embedding import Embedded, Given, SetUp, embedded, head_of, set_up_of
 from ..http1 import Head, wire
@@ -53,7 +52,8 @@ class _Door:
             response = await service.answer(_head(request), peer, request.content.readany)
         except web.RequestPayloadError:
             response = service.refuse(Refused(Code.MALFORMED_REQUEST), peer)
-        answer = _rendered(response)
+        body = None if response.status in wire.NO_CONTENT else response.body
+        answer = web.Response(status=response.status, headers=response.headers, body=body)
         if response.holds:  # others may still be changed by the middlewares of the outer application
             await service.deliver(response, partial(_has_left, request), partial(_write, request, answer))
         return answer
@@ -66,11 +66,6 @@ def _head(request: web.Request) -> Head:
     prefix = resource.canonical.removesuffix("/{path}")
     headers = {name.lower(): ", ".join(request.headers.getall(name)) for name in request.headers}
     return head_of(request.method, request.rel_url.raw_path_qs.removeprefix(prefix), headers)
-
-
-def _rendered(response: Response) -> web.Response:
-    body = None if response.status in wire.NO_CONTENT else response.body
-    return web.Response(status=response.status, headers=response.headers, body=body)
 
 
 async def _has_left(request: web.Request) -> bool:

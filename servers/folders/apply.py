@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from cloudid_core.rotation import MADE_HERE
+
 from ..client import Service, ServiceRefused
 from .change import Change, asked, changes, remember, remembered
 from .files import below, no_longer_in, read_folder
@@ -35,7 +37,11 @@ class Plan:
     @property
     def withheld(self) -> tuple[str, ...]:
         """Where the service has made a secret itself, in whose place the folder has another."""
-        return tuple(change.declared.path for change in self.changes if change.withholds)
+        return tuple(
+            change.declared.path
+            for change in self.changes
+            if any(each.secret is not None and each.found == MADE_HERE for each in change.differences)
+        )
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """What changes, for a table or a program."""

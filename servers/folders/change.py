@@ -59,11 +59,6 @@ class Change:
         """Whether it makes something that can be removed again."""
         return self.is_new and route_at(self.declared.path, Operation.DELETE) is not None
 
-    @property
-    def withholds(self) -> bool:
-        """Whether it has a secret in whose place the service has made one itself."""
-        return any(each.secret is not None and each.found == MADE_HERE for each in self.differences)
-
     def write(self, service: Service, *, replaces_root_secret: bool = False) -> tuple[str, ...]:
         """Make it so, and answer the service's warnings. A secret that the service made stays unless it is replaced."""
         path, body = self.declared.path, dict(self.declared.fields)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,11 +23,12 @@ from cloudid_core.policies import BUILT_IN as BUILT_IN_POLICIES
 from cloudid_core.policies import UNCHANGEABLE
 from cloudid_core.policies import parse as parse_policy
 from cloudid_core.provider import Source
+from cloudid_core.routing import Component
 
 from ..client import Service, ServiceRefused
 from ..paths import MOUNTABLE, fields_at, is_secret, route_at
 from .change import NOT_FOUND, TUNE
-from .files import AUDIT, CONFIG, ENV, HCL, MOUNTS, POLICIES, POLICY, TOML, FolderRefused, is_kept
+from .files import AUDIT, CONFIG, ENV, HCL, MOUNTS, POLICIES, POLICY, TOML, FolderRefused, below, is_kept
 
 ELSEWHERE: Final = frozenset({"token", "system", "identity", "cubbyhole", "cloud-issuer"})
 """Types of mounts that every service has by itself."""
@@ -55,13 +56,16 @@ def export(service: Service) -> Exported:
             path, type_name = f"{parent}/{key.rstrip('/')}", str(about.get("type"))
             known = CATALOG.is_mountable(kind, TYPE_ALIASES.get(type_name, type_name))
             if known and _is_name(path, out):
-                _export_mount(service, path, about, out)
-                for pattern in _patterns(MOUNTABLE[kind].routes.routes):
-                    _export_all(service, _root(path), pattern, out)
+                fields = _fields(path, {name: about.get(name) for name in ("type", "description", "options")}, out)
+                if tuned := _fields(f"{path}/{TUNE}", about.get(CONFIG) or {}, out, shown_as=path):
+                    fields[CONFIG] = tuned
+                out.files[path] = fields
+                for pattern in _patterns(MOUNTABLE[kind]):
+                    _export_all(service, below(path).rstrip("/"), pattern, out)
             elif not known and type_name not in ELSEWHERE and not type_name.startswith("ns_"):
                 out.tell(path, "type", f"{type_name} cannot be mounted here")
     for mount in BUILT_IN:
-        for pattern in _patterns(CATALOG.of(mount).routes.routes):
+        for pattern in _patterns(CATALOG.of(mount)):
             if f"{mount.path}/{pattern}".rpartition("/")[0] not in MOUNTS:
                 _export_all(service, mount.path, pattern, out)
     return out
@@ -79,21 +83,9 @@ def write_files(folder: Path, out: Exported) -> None:
         file.write_text(fields[POLICY] if is_policy else "".join(lines), encoding="utf-8")
 
 
-def _patterns(routes: Any) -> Iterator[str]:
+def _patterns(component: Component) -> Iterable[str]:
     """The paths below a mount at which something is kept that can be listed or read."""
-    return iter(dict.fromkeys(route.path for route in routes if route.operation is Operation.WRITE))
-
-
-def _root(path: str) -> str:
-    """Where a mount answers, by the path at which it is made."""
-    return path.removeprefix("sys/").removeprefix("mounts/")
-
-
-def _export_mount(service: Service, path: str, about: Mapping[str, Any], out: Exported) -> None:
-    fields = _fields(path, {name: about.get(name) for name in ("type", "description", "options")}, out)
-    if tuned := _fields(f"{path}/{TUNE}", about.get(CONFIG) or {}, out, shown_as=path):
-        fields[CONFIG] = tuned
-    out.files[path] = fields
+    return dict.fromkeys(route.path for route in component.routes.routes if route.operation is Operation.WRITE)
 
 
 def _export_all(service: Service, root: str, pattern: str, out: Exported) -> None:
@@ -159,13 +151,15 @@ def _has_secret(service: Service, path: str, data: Mapping[str, Any], out: Expor
 
 def _fields(path: str, data: Mapping[str, Any], out: Exported, shown_as: str = "") -> dict[str, Any]:
     """The fields of a write that make what was read. What has its default is left out."""
-    known, fields = fields_at(path, Operation.WRITE), {}
+    known, fields, route = fields_at(path, Operation.WRITE), {}, route_at(path, Operation.READ)
+    schema = route.answers.data if route is not None else None
+    shown_at = {*(schema or {}).get("properties", ()), "path", "request_id"}  # our own reads have them: nothing is lost
     for name, value in data.items():
         one = known.get(name)
         if value in (None, "", [], {}, False) or value == 0 or (one is not None and is_secret(one)):
             continue
         if one is None:
-            if name not in _shown_at(path):
+            if name not in shown_at:
                 out.tell(shown_as or path, name, NOT_OFFERED.get(name, "there is no such field here"))
         elif one.name == name or one.name not in data:
             try:
@@ -187,13 +181,6 @@ def _written(one: Field, value: Any) -> Any:
     if isinstance(shown, list):
         return [{k: v for k, v in each.items() if v} if isinstance(each, dict) else each for each in shown]
     return dict(shown) if isinstance(shown, Mapping) else shown
-
-
-def _shown_at(path: str) -> frozenset[str]:
-    """The members that our own reads have there, so that nothing is lost when they are not written."""
-    route = route_at(path, Operation.READ)
-    schema = route.answers.data if route is not None else None
-    return frozenset((schema or {}).get("properties", ())) | {"path", "request_id"}
 
 
 def _data(service: Service, path: str, out: Exported, *, is_list: bool = False) -> dict[str, Any]:

@@ -15,8 +15,8 @@ class InMemory:
 
     clock: ClockReading | None = None
 
-    def __init__(self, store: MemoryStore | None = None) -> None:
-        self._store = store or MemoryStore()
+    def __init__(self) -> None:
+        self._store = MemoryStore()
 
     async def open(self, runtime: Runtime) -> None:
         """Nothing is to be opened."""

@@ -131,18 +131,12 @@ class SqliteStore:
                 found[key] = entry
         if unknown:
             with _failures("the store could not be read"):
-                found |= self._read_few(unknown) if len(keys) <= FEW else self._read_many(unknown)
-        return found
-
-    def _read_few(self, keys: Sequence[str]) -> Mapping[str, Entry]:
-        return {key: entry for key in keys if (entry := self._read_first(key)).version}
-
-    def _read_many(self, keys: Sequence[str]) -> Mapping[str, Entry]:
-        found: dict[str, Entry] = {}
-        for start in range(0, len(keys), KEYS_AT_ONCE):
-            page = keys[start : start + KEYS_AT_ONCE]
-            rows = self._reader.execute(_READ_ALL.format(", ".join("?" * len(page))), page)
-            found |= {key: _entry_of(value, version) for key, value, version in rows}
+                if len(keys) <= FEW:
+                    return found | {key: entry for key in unknown if (entry := self._read_first(key)).version}
+                for start in range(0, len(unknown), KEYS_AT_ONCE):
+                    page = unknown[start : start + KEYS_AT_ONCE]
+                    rows = self._reader.execute(_READ_ALL.format(", ".join("?" * len(page))), page)
+                    found |= {key: _entry_of(value, version) for key, value, version in rows}
         return found
 
     def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
@@ -318,13 +312,7 @@ def _prepare(connection: sqlite3.Connection, name: str) -> None:
         raise StoreFailed(f"{name} is not a store of this service")
     if version < FORMAT:
         connection.executescript(_TAKE_OVER)
-    check(name, version, _release(connection, version))
-
-
-def _release(connection: sqlite3.Connection, version: int) -> str:
-    """The release that has taken the store over, as far as it says so."""
-    try:
+    row = None
+    with suppress(sqlite3.OperationalError):  # not every format says which release has taken the store over
         row = connection.execute(_RELEASE, (version,)).fetchone()
-    except sqlite3.OperationalError:
-        return ""
-    return str(row[0]) if row else ""
+    check(name, version, str(row[0]) if row else "")

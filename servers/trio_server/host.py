@@ -148,6 +148,8 @@ class TrioHost(host.Host):
 
         body = bytearray()
         try:
+            told = {**host.PROVIDER_HEADERS, **request.headers}
+            headers = [(name.encode("ascii"), value.encode("ascii")) for name, value in told.items()]
             with trio.move_on_after(max(0.0, timeout)) as scope:
                 async with (
                     self.in_lane(request),
@@ -155,7 +157,7 @@ class TrioHost(host.Host):
                     connections.stream(
                         request.method,
                         request.url.encode("ascii"),
-                        headers=_raw_headers(request),
+                        headers=headers,
                         content=request.body if request.body or request.method in HAVE_BODIES else None,
                         extensions={"trace": trace},
                     ) as response,
@@ -229,9 +231,3 @@ def _proxy(url: str, tls: ssl.SSLContext) -> httpcore.Proxy:
     return httpcore.Proxy(
         address, auth=credentials if any(credentials) else None, ssl_context=tls if parts.scheme == "https" else None
     )
-
-
-def _raw_headers(request: HttpRequest) -> list[tuple[bytes, bytes]]:
-    """Raises `ValueError` for what is not ASCII."""
-    headers = {**host.PROVIDER_HEADERS, **request.headers}
-    return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]

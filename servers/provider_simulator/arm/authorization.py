@@ -98,10 +98,9 @@ def list_assignments(world: World, call: Call) -> Json:
 
 
 def read_assignment(world: World, call: Call) -> Json:
-    assignment = _assignment(world, call)
-    if assignment is None:
-        raise Refusal(404, "RoleAssignmentNotFound", "The role assignment is not found.")
-    return _show_assignment(assignment)
+    if assignment := _assignment(world, call):
+        return _show_assignment(assignment)
+    raise Refusal(404, "RoleAssignmentNotFound", "The role assignment is not found.")
 
 
 def delete_assignment(world: World, call: Call) -> Json | None:
@@ -196,9 +195,8 @@ def _show_definition(definition: RoleDefinition, scope: str) -> Json:
         "assignableScopes": definition.assignable_scopes,
         "permissions": [{**actions, "dataActions": definition.data_actions, "notDataActions": []}],
     }
-    own_id = _definition_id(definition.guid, scope)
-    kind = "Microsoft.Authorization/roleDefinitions"
-    return {"id": own_id, "name": definition.guid, "type": kind, "properties": properties}
+    own = {"id": _definition_id(definition.guid, scope), "name": definition.guid}
+    return {**own, "type": "Microsoft.Authorization/roleDefinitions", "properties": properties}
 
 
 def _show_assignment(assignment: RoleAssignment) -> Json:
@@ -213,8 +211,8 @@ def _show_assignment(assignment: RoleAssignment) -> Json:
         "updatedOn": at,
         "createdBy": assignment.made_by,
     }
-    kind = "Microsoft.Authorization/roleAssignments"
-    return {"id": assignment.path, "name": assignment.guid, "type": kind, "properties": properties}
+    own = {"id": assignment.path, "name": assignment.guid}
+    return {**own, "type": "Microsoft.Authorization/roleAssignments", "properties": properties}
 
 
 ROUTES: Final = tuple(

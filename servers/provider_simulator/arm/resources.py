@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final
 
 from cloudid_core.effects import HttpResponse
@@ -23,6 +24,7 @@ from ..world.world import World
 from .conventions import headers, list_items, require_place
 from .hierarchy import DISPLAY_LOCATIONS, TYPE_VERSIONS
 
+not_found: Final = partial(Refusal, 404, "ResourceNotFound", "The resource was not found in its resource group.")
 GROUP: Final = re.compile("/resourcegroups/[^/]+")
 RUNNING: Final = "running"
 POWER: Final = {"start": RUNNING, "powerOff": "stopped", "deallocate": "deallocated"}
@@ -52,11 +54,6 @@ def list_resources(world: World, call: Call) -> Json:
     return list_items(world, call, [_show(world, call, resource) for folder, resource in folders if folder == path])
 
 
-def read_instance_view(world: World, call: Call) -> Json:
-    """The state of a virtual machine, or of an instance of a uniform scale set."""
-    return _instance_view(world, _virtual_machine(world, call))
-
-
 def change_power(world: World, call: Call) -> HttpResponse:
     """Do what the path ends in to a virtual machine, or to an instance of a uniform scale set: at once, without 202."""
     machine, action = _virtual_machine(world, call), _path(call).rpartition("/")[2]
@@ -78,6 +75,7 @@ def _virtual_machine(world: World, call: Call) -> Machine:
 
 
 def _instance_view(world: World, machine: Machine) -> Json:
+    """The state of a virtual machine, or of an instance of a uniform scale set."""
     state = world.power.get(machine.instance_id, RUNNING)
     return {"statuses": [{"code": f"PowerState/{state}", "level": "Info", "displayStatus": f"VM {state}"}]}
 
@@ -96,14 +94,9 @@ def read_system_identity(world: World, call: Call) -> Json:
 def read_resource(world: World, call: Call) -> Json:
     """The resource of this id, of any type."""
     require_place(world, call.names)
-    found = world.resources.get(_path(call))
-    if found is None:
-        raise not_found()
-    return _show(world, call, found)
-
-
-def not_found() -> Refusal:
-    return Refusal(404, "ResourceNotFound", "The resource was not found in its resource group.")
+    if found := world.resources.get(_path(call)):
+        return _show(world, call, found)
+    raise not_found()
 
 
 def _own(resource: Resource) -> Json:
@@ -164,7 +157,10 @@ ROUTES: Final = (
     *(Route("GET", f"{IN_SUBSCRIPTION}/{each}", list_resources) for each in LISTED),
     *(Route("GET", f"{IN_GROUP}/{each}", list_resources) for each in LISTED),
     Route("GET", INSTANCES, list_resources),
-    *(Route("GET", f"{each}/instanceView", read_instance_view) for each in MACHINES),
+    *(
+        Route("GET", f"{each}/instanceView", lambda world, call: _instance_view(world, _virtual_machine(world, call)))
+        for each in MACHINES
+    ),
     *(Route("POST", f"{each}/{action}", change_power) for each in MACHINES for action in POWER),
     Route("GET", "/arm{resource...}/providers/Microsoft.ManagedIdentity/identities/default", read_system_identity),
     Route("GET", f"{IN_GROUP}/{{rest...}}", read_resource),

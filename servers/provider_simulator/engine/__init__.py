@@ -2,3 +2,16 @@
 
 Nothing here knows what the cloud consists of; `world` does.
 """
+
+from typing import Any, TypeVar
+
+Self = TypeVar("Self", bound="Immutable")
+
+
+class Immutable:
+    """Base of values that never change, which copies of a world share: a deep copy of one is the value itself."""
+
+    __slots__ = ()
+
+    def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
+        return self

@@ -39,7 +39,7 @@ from typing import Any, Final, TypeAlias
 
 from attrs import evolve, frozen
 
-from .immutable import Immutable
+from . import Immutable
 from .shapes import NOTHING, NUMBER, Shape, bad_request, require_object
 
 MAX_DELAY: Final = 86_400.0

@@ -26,7 +26,7 @@ from typing import Final
 
 from attrs import asdict, evolve, frozen
 
-from .immutable import Immutable
+from . import Immutable
 from .requests import Json
 
 SOFT_DELETED: Final = ("application", "principal")

@@ -41,10 +41,6 @@ class Route:
     pattern: re.Pattern[str] = field(init=False, repr=False, default=Factory(lambda s: _pattern(s.template), True))
 
 
-def plain_error(world: object, refusal: Refusal, headers: Mapping[str, str]) -> Json:
-    return {"error": {"code": refusal.code, "message": refusal.message}}
-
-
 @frozen
 class Service:
     """One of the services that share the simulator's address."""
@@ -56,7 +52,9 @@ class Service:
     """Says who calls, before anything else happens; raises a `Refusal`. By default anybody may."""
     headers: Callable[[Any], Mapping[str, str]] = field(repr=False, default=lambda world: {})
     """The headers of every answer."""
-    error: Callable[[Any, Refusal, Mapping[str, str]], Json] = field(repr=False, default=plain_error)
+    error: Callable[[Any, Refusal, Mapping[str, str]], Json] = field(
+        repr=False, default=lambda world, refusal, _: {"error": {"code": refusal.code, "message": refusal.message}}
+    )
     """An error in the service's own format, given the headers of its answer."""
 
     def refuse(self, world: Any, refusal: Refusal) -> HttpResponse:

@@ -81,8 +81,8 @@ def _grant(world: World, call: Call, grant: Grant, taken: str, members: Members)
 
 
 def end(world: World, call: Call) -> None:
-    grant = world.directory.grants.get(call.names["grant"])
-    if grant is None or grant.resource_id != call.names.get("id", "").lower():
+    grant = require(world.directory.grants.get(call.names["grant"]), call.names["grant"])
+    if grant.resource_id != call.names.get("id", "").lower():
         raise missing(call.names["grant"])
     world.directory.end_grant(grant)
 

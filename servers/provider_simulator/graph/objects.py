@@ -125,10 +125,9 @@ def texts(body: Json, name: str) -> tuple[str, ...]:
 
 
 def read_any(world: World, call: Call) -> Json:
-    found = find(world, call.names["id"])
-    if found is None:
-        raise missing(call.names["id"])
-    return show_object(found)
+    if found := find(world, call.names["id"]):
+        return show_object(found)
+    raise missing(call.names["id"])
 
 
 def get_by_ids(world: World, call: Call) -> Json:

@@ -18,8 +18,8 @@ from attrs import field, frozen
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from ..engine import Immutable
 from ..engine.behaviour import Replica
-from ..engine.immutable import Immutable
 from ..engine.requests import Json
 from ..world.objects import Application, Certificate, FederatedCredential
 from ..world.world import World

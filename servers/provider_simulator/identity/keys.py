@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 
 from cloudid_core.testing.rsa_keys import BITS, private_key
 
-from ..engine.immutable import Immutable
+from ..engine import Immutable
 from ..engine.requests import Json
 from ..world.world import World
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from ..engine.behaviour import Replica
 from ..engine.requests import Call, Json
 from ..engine.routing import Route, Service
-from ..world.objects import Application, Principal
+from ..world.objects import Principal
 from ..world.world import World
 from .assertions import JWT_BEARER, check_assertion
 from .errors import error, require_tenant, token_error
@@ -131,21 +131,18 @@ def _authenticate(world: World, call: Call) -> Principal:
         address = f"{login_address(world, call)}/{call.names['tenant']}"
         check_assertion(world, application, address, form["client_assertion"])
     elif "client_secret" in form:
-        _check_secret(world, application, principal, form["client_secret"].encode())
+        secret, now = form["client_secret"].encode(), world.now()
+        passwords = application.passwords + (principal.passwords if principal else ())
+        matching = [each for each in passwords if hmac.compare_digest(each.secret.encode(), secret)]
+        if not matching or now < matching[0].starts_at:
+            raise token_error(7000215)
+        if now >= matching[0].ends_at:
+            raise token_error(7000222)
     else:
         raise token_error(7000218)
     if principal is None:
         raise token_error(7000229)
     return principal
-
-
-def _check_secret(world: World, application: Application, principal: Principal | None, secret: bytes) -> None:
-    passwords = application.passwords + (principal.passwords if principal else ())
-    matching = [p for p in passwords if hmac.compare_digest(p.secret.encode(), secret)]
-    if not matching or world.now() < matching[0].starts_at:
-        raise token_error(7000215)
-    if world.now() >= matching[0].ends_at:
-        raise token_error(7000222)
 
 
 def _issue(world: World, principal: Principal, audience: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any, Final, TypeVar
 
 from attrs import evolve, frozen
 
+from ..engine import Immutable
 from ..engine.behaviour import Replica
-from ..engine.immutable import Immutable
 from ..engine.ledger import Ledger
 from ..engine.randomness import Randomness
 from ..engine.replicas import Replication, Table

@@ -59,13 +59,6 @@ def populate(world: World) -> None:
     for outer, inner in NESTED.items():
         for name in inner:
             directory.join(directory.group(outer), directory.group(name).id)
-    _define_roles(world)
-    for request in MACHINES:
-        create_machine(world, request)
-    create_machine(world, evolve(ABROAD, subscription=world.subscriptions[1]))
-
-
-def _define_roles(world: World) -> None:
     first, second = (f"/subscriptions/{subscription}" for subscription in world.subscriptions)
     for definition in (
         *BUILT_IN,
@@ -73,3 +66,6 @@ def _define_roles(world: World) -> None:
         RoleDefinition(world.randomness.guid("role"), AMBIGUOUS, ("*",), (), (first, second)),
     ):
         world.role_definitions[definition.guid] = definition
+    for request in MACHINES:
+        create_machine(world, request)
+    create_machine(world, evolve(ABROAD, subscription=world.subscriptions[1]))

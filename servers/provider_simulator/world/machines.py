@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from attrs import field, frozen
 
-from ..engine.immutable import Immutable
+from ..engine import Immutable
 
 VIRTUAL_MACHINE: Final = "Microsoft.Compute/virtualMachines"
 SCALE_SET: Final = "Microsoft.Compute/virtualMachineScaleSets"

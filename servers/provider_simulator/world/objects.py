@@ -6,7 +6,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from ..engine.immutable import Immutable
+from ..engine import Immutable
 
 
 @frozen

@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from ..engine.immutable import Immutable
+from ..engine import Immutable
 from ..engine.requests import Refusal
 from .access import permit
 from .machines import SCALE_SET, USER_IDENTITY, VIRTUAL_MACHINE, WEB_SITE, Identity, Machine, ScaleSet, resource_id

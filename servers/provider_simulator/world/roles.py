@@ -10,8 +10,8 @@ from typing import Final
 
 from attrs import frozen
 
+from ..engine import Immutable
 from ..engine.behaviour import Replica
-from ..engine.immutable import Immutable
 from ..engine.replicas import Replication, Table
 
 EVERYWHERE: Final = ("/",)

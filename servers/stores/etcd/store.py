@@ -220,19 +220,16 @@ class EtcdStore(BatchedStore):
         each = dict.fromkeys(one for some in wanted for one in (some if isinstance(some, tuple) else (some,)))
         ranges = [self._range(one) if isinstance(one, KeyList) else _get(self._name(one)) for one in each]
         rows: list[Sequence[_Json]] = []
-        for start in range(0, len(ranges), MOST_OPERATIONS):
-            rows += await self._read_ranges(ranges[start : start + MOST_OPERATIONS])
+        for start in range(0, len(ranges), MOST_OPERATIONS):  # each time all of the newest revision
+            await self._settle()
+            step = partial(self._ask, then=ranges[start : start + MOST_OPERATIONS])
+            rows += (await _repeated(step)).rows
         found = dict(zip(each, rows, strict=True))
         for ticket, one in zip(tickets, wanted, strict=True):
             if isinstance(one, KeyList):
                 ticket.settle(tuple(b64decode(row["key"])[len(self._entries) :].decode() for row in found[one]))
             else:
                 ticket.settle({key: _entry(found[key][0]) for key in one if found[key]})
-
-    async def _read_ranges(self, ranges: Sequence[_Json]) -> Sequence[Sequence[_Json]]:
-        """The rows of each range, all of the newest revision. Again where an answer is lost: reads change nothing."""
-        await self._settle()
-        return (await _repeated(lambda: self._ask(then=ranges))).rows
 
     def _range(self, wanted: KeyList) -> _Json:
         start = max(wanted.prefix.encode(), wanted.after.encode() + b"\0" if wanted.after else b"")
@@ -253,10 +250,12 @@ class EtcdStore(BatchedStore):
         expected = dict.fromkeys(pair for commit in commits for pair in commit.expects.items())
         keys = tuple(dict.fromkeys(key for key, _ in expected))
         own = ((self._writer, self._held), (self._lock, self._locked))
+        puts = [_put(self._name(key), value) for one in commits for key, value in one.puts.items()]
+        gone = {self._name(key) for one in commits for key in one.deletes if key not in one.puts}
         try:
             reply = await self._ask(
                 [_is_at(key, version) for key, version in (*own, *((self._name(key), at) for key, at in expected))],
-                [self._mark(b"+"), *self._changes(commits)],
+                [self._mark(b"+"), *puts, *({"request_delete_range": {"key": key}} for key in sorted(gone))],
                 [_get(key, keys_only=True) for key in (self._writer, self._lock, *map(self._name, keys))],
             )
         except Refused:
@@ -277,11 +276,6 @@ class EtcdStore(BatchedStore):
         if locked != self._locked:
             raise StoreFailed("another process copies this store" if locked else "the lock of this copy has lapsed")
         return dict(zip(keys, versions, strict=True))
-
-    def _changes(self, commits: Sequence[Commit]) -> list[_Json]:
-        puts = [_put(self._name(key), value) for one in commits for key, value in one.puts.items()]
-        gone = {self._name(key) for one in commits for key in one.deletes if key not in one.puts}
-        return [*puts, *({"request_delete_range": {"key": key}} for key in sorted(gone))]
 
     async def _outcome(self, doubt: _Doubt, loss: Lost) -> int | None:
         """The group's version, or `None` if it was not written. Raises `OutcomeUnknown` if that is not clear soon."""

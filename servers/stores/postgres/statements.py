@@ -14,7 +14,7 @@ from .schema import TIMELINE_BIT, Mode
 BYTEA, INT8, INT4, TEXT = 17, 20, 23, 25
 BYTEAS, INT4S, TEXTS, INT8S = 1001, 1007, 1009, 1016
 _INT8: Final = struct.Struct("!q")
-_FLOAT8: Final = struct.Struct("!d")
+FLOAT8: Final = struct.Struct("!d")
 int4: Final = struct.Struct("!i").pack
 int8: Final = _INT8.pack
 _EMPTY_ARRAY: Final = struct.Struct("!iii")
@@ -144,11 +144,6 @@ _ISOLATION: Final = {
 def number_of(data: bytes | None) -> int:
     """A bigint."""
     number: int = _INT8.unpack(data or b"")[0]
-    return number
-
-
-def float_of(data: bytes | None) -> float:
-    number: float = _FLOAT8.unpack(data or b"")[0]
     return number
 
 

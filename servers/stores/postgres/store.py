@@ -191,7 +191,7 @@ class PostgresStore(BatchedStore):
             return None
         if result.get_value(0, 0) is None:
             ended = time.time()
-            clock = statements.float_of(result.get_value(0, 2))
+            [clock] = statements.FLOAT8.unpack(result.get_value(0, 2) or b"")
             self.clock = ClockReading(clock - (started + ended) / 2, (ended - started) / 2)
             base = statements.number_of(result.get_value(0, 1))
             return range(base, base + len(tickets))
