@@ -1,7 +1,7 @@
 """A simulated cloud that keeps state: identity provider, resource manager, directory, machines with metadata services.
 
 `Simulator` answers requests in-process and `start` serves one over HTTP. `python -m cloudid_servers.provider_simulator`
-serves one until a signal stops it. `control` documents the API that changes the world.
+serves one until a signal stops it. `docs/reference/simulator.md` has the API that changes the world.
 
     engine/     how it works: requests and routes, replicas that lag, throttling, faults, the ledger
     world/      what it consists of

@@ -1,42 +1,4 @@
-"""The control API, which changes the world. Bodies are JSON; callers need no access token.
-
-    GET    /simulator/world            tenant, subscriptions, applications with their secrets, groups, machines;
-                                       "metadata_calls": calls of each machine's metadata service, by name;
-                                       "assertions": the last client assertions that were accepted, and "lifetime",
-                                       their `exp - iat`
-    POST   /simulator/machines         create a machine: {"name", and optionally "kind", "subscription",
-                                       "resource_group", "location",
-                                       "identities": {"system_assigned": bool, "user_assigned": [name]},
-                                       "groups": [name or id], "scale_set", "resource_name", "resource_type",
-                                       "reader": bool, "arc_key_file"} -> 201 and the machine as in the world. A
-                                       reader's identities may read the resource manager and the directory. Missing
-                                       groups and identities are created.
-    DELETE /simulator/machines/{name}  204, or 404
-    GET    /simulator/federations      the federated identity credentials of all applications
-    POST   /simulator/federations      {"client_id", "issuer", "subject", "audience"} -> 201 and the credential with its
-                                       "id": client assertions of that issuer stand in for the application's secret
-    DELETE /simulator/federations/{id} 204, or 404
-    POST   /simulator/permissions      {"client_id", "permissions": [name]} -> 204: the application permissions in the
-                                       directory that an administrator has consented to
-    POST   /simulator/tokens           {"claims": {...}} -> {"token"}: any claims, signed with the current key
-    POST   /simulator/keys/rotate      {"remove_old": bool} -> {"kid"}; old keys stay published unless removed
-    POST   /simulator/keys/{kid}       {member: value} -> the key as it is published from now on; null removes a member
-    GET    /simulator/faults           the rules that are not used up
-    POST   /simulator/faults           a list of rules, which *replaces* all earlier ones; [] clears them
-    GET    /simulator/behaviour        delays, quirks, quotas and throttling of the cloud
-    POST   /simulator/behaviour        the fields to change -> all fields; `behaviour` documents them
-    GET    /simulator/requests         {bucket: {"admitted", "throttled"}}: how many since the behaviour was last set
-    GET    /simulator/ledger           every object that was created through the API; `ledger` documents an entry
-    POST   /simulator/clock            {"advance": seconds} or {"set": seconds since 1970} -> {"now"}
-    POST   /simulator/reset            back to the initial world; also clock, keys, faults and behaviour
-
-A fault rule is {"match": {"method", "path", "family"}, "times": n or null, "action": {...}}. It applies to requests
-that have everything in `match`: `path` is a regular expression that matches from the start of the path (so a prefix is
-enough), `family` is a service: login, arm, graph or metadata. Only the first rule that matches and has times left is
-applied. Actions: {"status", "code", "message", "retry_after"} answers an error, {"drop": true} breaks the connection;
-both happen before any work is done, or with "after_work": true after all of it. {"delay": seconds} delays the answer,
-and can be combined with the others. Faults never apply to the control API.
-"""
+"""The control API, which changes the world, as `docs/reference/simulator.md` has it. Callers need no access token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of pages that are printed from tables and from what commands and modules say of themselves."""
+"""The parts of pages that are printed from tables and from what commands say of themselves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from inspect import cleandoc
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
 import click
@@ -22,8 +21,6 @@ from cloudid_core.permissions.table import ROTATE, directory_permissions, role_d
 from cloudid_core.secrets_engine import config as secrets_engine
 from cloudid_servers.cli.main import COMMANDS, PROGRAM, SECTIONS, commands
 from cloudid_servers.client import KINDS
-from cloudid_servers.provider_simulator import control
-from cloudid_servers.provider_simulator.engine import behaviour, ledger
 from cloudid_servers.settings import settings
 from cloudid_servers.terminal import EXITS
 
@@ -94,10 +91,6 @@ def _row(option: str, meaning: str) -> str:
     return f"| `{option}` | {meaning} |"
 
 
-def docstring(module: ModuleType) -> str:
-    return f"```text\n{cleandoc(module.__doc__ or '')}\n```\n"
-
-
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "settings": settings.markdown,
     "variables": variables,
@@ -108,10 +101,6 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "engine_permissions": partial(directory_permissions, SECRET, "roles with azure_roles", ROTATE),
     "exits": exits,
     "commands": commands_by_section,
-    **{
-        name: partial(docstring, of)
-        for name, of in (("control", control), ("behaviour", behaviour), ("ledger", ledger))
-    },
 }
 
 

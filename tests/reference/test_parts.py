@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 
+import attrs
+
 from cloudid_core.errors import Code
 from cloudid_servers.cli.main import COMMANDS as LISTED
+from cloudid_servers.provider_simulator.control import CONTROL
+from cloudid_servers.provider_simulator.engine.behaviour import BUCKETS, QUOTAS, Behaviour, Replica
+from cloudid_servers.provider_simulator.engine.ledger import LedgerEntry
 
 from .parts import DOCS, PAGES, PARTS, printed
 
@@ -15,6 +20,14 @@ def test_the_printed_parts_are_those_of_the_code() -> None:
     texts = [path.read_text() for path in PAGES]
     assert [printed(text) for text in texts] == texts
     assert sorted(name for text in texts for name in re.findall(r"<!-- printed: (\w+) -->", text)) == sorted(PARTS)
+
+
+def test_the_page_of_the_simulated_cloud_has_its_requests_and_fields() -> None:
+    text = (DOCS / "reference" / "simulator.md").read_text()
+    shown = {tuple(each) for each in re.findall(r"^ +(GET|POST|DELETE) +(/simulator/\S+)", text, re.MULTILINE)}
+    assert shown == {(route.method, route.template) for route in CONTROL.routes}
+    names = [each.name for form in (Behaviour, LedgerEntry) for each in attrs.fields(form)]
+    assert [name for name in (*names, *Replica, *BUCKETS, *QUOTAS) if not re.search(rf"\b{name}\b", text)] == []
 
 
 def test_every_command_is_shown() -> None:

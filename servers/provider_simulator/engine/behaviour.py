@@ -1,35 +1,4 @@
-"""Behaviour: delays, quirks, quotas and throttling of the cloud, as `POST /simulator/behaviour` sets it.
-
-    {"preset": "immediate" or "realistic",     the values that the other fields change; without it, the present ones
-     "delays": {replica: seconds or [least, most]},
-     "front_ends": number,                     of the token endpoint; each learns of a change at another time
-     "name_reuse": seconds,                    how long a deleted principal keeps its application's name in use: 409
-     "write_conflict": seconds,                changes of one object within this time of each other: 409
-     "upsert": null, 400 or 501,               the answer of a cloud without the alternate key `uniqueName` and upsert
-     "replay_conflict": bool,                  an equal role assignment that is put again: 409 instead of 200
-     "page_size": number,                      entries on a page of the resource manager's lists
-     "quotas": {"applications", "passwords", "assignments": number},
-     "throttle": {bucket: [burst, per second] or null}}
-
-Replicas learn of a change in the directory later than it is made. Each object has a delay of its own at each replica,
-between least and most; the same seed gives the same delay:
-
-    reads         GET of one object
-    writes        requests that change an object, or refer to one: passwords, deletions, memberships, new principals
-    lists         lists and filters, also of role assignments
-    assignments   the resource manager, when it assigns a role to a principal, and when it asks which roles a caller has
-    sign_in       the token endpoint: applications, principals, and their passwords
-    bin           `deletedItems`, after a deletion
-
-Upserts and the uniqueness of names never lag.
-
-Quotas: applications in the tenant (deleted ones count until they are purged, 30 days later at the latest), passwords of
-one application or principal, role assignments in one subscription.
-
-Buckets: `arm_reads` and `arm_writes` (one for each caller and subscription), `graph_reads` and `graph_writes` (one for
-each caller), `login` (one for all). A bucket holds `burst` requests and is refilled steadily; an empty one answers 429
-with `Retry-After`. The resource manager says in `x-ms-ratelimit-remaining-subscription-reads` how many are left.
-"""
+"""Behaviour: delays, quirks, quotas and throttling of the cloud, each field as `docs/reference/simulator.md` has it."""
 
 from __future__ import annotations
 
@@ -75,7 +44,7 @@ QUOTAS: Final = {"applications": 50_000, "passwords": 500, "assignments": 4000}
 
 @frozen
 class Behaviour(Immutable):
-    """See the module. By default nothing lags, and nothing is throttled."""
+    """By default nothing lags, and nothing is throttled."""
 
     delays: Mapping[Replica, Span] = dict.fromkeys(Replica, (0.0, 0.0))
     front_ends: int = 1

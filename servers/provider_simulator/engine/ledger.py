@@ -1,22 +1,7 @@
 """The ledger: every object that was ever created through the API of the directory or of the resource manager.
 
-An entry, as `GET /simulator/ledger` shows it:
-
-    {"kind": "application", "principal", "password", "certificate", "federation", "assignment", "membership",
-             "directory_role" or "app_role",
-     "id": that of the object, or of the key; the path of an assignment; GROUP/MEMBER; [API/]ROLE/PRINCIPAL,
-     "of": [ids of what it belongs to], "display_name", "unique_name": text or null,
-     "made_at": seconds, "made_by": client id, "deleted_at", "purged_at": seconds or null}
-
-    principal     of its application           deleted with it
-    password      of the object that has it    deleted with it
-    certificate   of the application           deleted with it
-    federation    of the application           deleted with it
-    membership    of the group and the member  deleted with the member
-    assignment    of the principal             survives it
-    others        of the principal             deleted with it
-
-Applications and principals are deleted first and purged later; all others are purged as they are deleted.
+`docs/reference/simulator.md` has the members of an entry. Applications and principals are deleted first and purged
+later; all others are purged as they are deleted.
 """
 
 from __future__ import annotations
@@ -35,7 +20,7 @@ CASCADES: Final = ("principal", "password", "certificate", "federation", "member
 
 @frozen
 class LedgerEntry(Immutable):
-    """An object that was created; see the module."""
+    """An object that was created."""
 
     kind: str
     id: str
