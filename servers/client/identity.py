@@ -239,18 +239,13 @@ def _of_arc(here: Surroundings, resource: str, client_id: str) -> Secret:
 
 
 def _of_virtual_machine(here: Surroundings, resource: str, client_id: str) -> Secret:
-    if not here.variable(METADATA_VARIABLE):
-        _probe(METADATA_ADDRESS)
+    if not here.variable(METADATA_VARIABLE):  # notice at once that there is no metadata service here
+        parts = urlsplit(METADATA_ADDRESS)
+        try:
+            socket.create_connection((parts.hostname, parts.port or 80), PROBE_TIMEOUT).close()
+        except OSError:
+            raise NoToken(f"nobody answers at {parts.hostname}: this is no virtual machine of Azure") from None
     return _token_in(_ask_platform(here, Platform(here.metadata_address).ask(resource, client_id)))
-
-
-def _probe(address: str) -> None:
-    """Notice at once that there is no metadata service here."""
-    parts = urlsplit(address)
-    try:
-        socket.create_connection((parts.hostname, parts.port or 80), PROBE_TIMEOUT).close()
-    except OSError:
-        raise NoToken(f"nobody answers at {parts.hostname}: this is no virtual machine of Azure") from None
 
 
 def _ask_platform(here: Surroundings, request: HttpRequest) -> HttpResponse:

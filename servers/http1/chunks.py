@@ -11,7 +11,7 @@ from typing import Final
 
 from cloudid_core.errors import Code, Refused
 
-from .lines import LINES_LIMIT, find_end
+from .heads import LINES_LIMIT, find_end
 
 SIZE_LINE_LIMIT: Final = 1024
 """Longest line before a chunk, in bytes."""

@@ -24,8 +24,11 @@ from cloudid_core.errors import Code, Refused
 from cloudid_core.messages.request import TARGET_LIMIT
 
 from . import wire
-from .lines import LINES_LIMIT
 
+LINES_LIMIT: Final = 16 * 1024
+"""Most bytes of the lines of a head, or of the trailers behind a body, empty line included."""
+
+_BARE_LF: Final = re.compile(rb"(?<!\r)\n")
 HEADS_KEPT: Final = 1024
 LONGEST_KEPT: Final = 2048
 """Longest head in bytes whose verdict is remembered."""
@@ -207,3 +210,17 @@ def _origin_form(request: h11.Request, scheme: str) -> str:
 def _length(digits: bytes) -> int:
     significant = digits.lstrip(b"0")
     return int(significant or b"0") if len(significant) <= _DIGITS else 10**_DIGITS
+
+
+def find_end(buffer: bytearray, searched: int = 0) -> int:
+    """How many bytes the lines have, empty line included; 0: it has not come yet. The limit is the caller's to check.
+
+    The first `searched` bytes were looked at before. Raises `Refused` for a line that ends in LF alone, since the end
+    of these lines might never come.
+    """
+    end = buffer.find(b"\r\n\r\n", max(0, searched - 3), LINES_LIMIT)
+    if end >= 0:
+        return end + 4
+    if _BARE_LF.search(buffer, searched, LINES_LIMIT):
+        raise Refused(Code.MALFORMED_REQUEST)
+    return 0

@@ -15,8 +15,7 @@ from cloudid_core.errors import Code, Refused
 from cloudid_core.messages.request import TARGET_LIMIT
 
 from .chunks import Chunks
-from .heads import Head, Heads
-from .lines import LINES_LIMIT, find_end
+from .heads import LINES_LIMIT, Head, Heads, find_end
 
 HEAD_LIMIT: Final = LINES_LIMIT
 """Longest head of a request in bytes, from the request line to the empty line."""

@@ -14,8 +14,7 @@ from cloudid_core.settings import Settings
 from cloudid_core.tokens.settings import merged
 from cloudid_core.values.secret import Secret
 
-from .cases import Case, Suite
-from .verdict import Verdict
+from .cases import Case, Suite, Verdict
 
 
 class Offline:

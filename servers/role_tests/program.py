@@ -14,15 +14,15 @@ import click
 from cloudid_core.audit.device import ADMITTED
 from cloudid_core.errors import CloudidError
 
-from ..client import Address, Service, find_token
+from ..client import Address, Service, ServiceRefused, find_token
 from ..terminal import Exit, Format, Output, Unusable, table, with_output
-from . import online
-from .cases import Case, read_suite
+from .cases import Case, Verdict, read_suite
 from .offline import Offline
-from .verdict import Verdict
 
 TOKEN: Final = "CLOUDID_TOKEN"
 """The environment variable that holds the token for a server."""
+UNEXPLAINED: Final = (400, 403)
+"""Statuses of logins that cannot be explained, such as one of an unknown role."""
 HEADS: Final = ("result", "case", "role", "expected", "got")
 
 
@@ -50,12 +50,22 @@ def test(files: Sequence[Path], server: str, mount: str, ca: str, output: Output
             if not token:
                 raise Unusable(f"--server needs a token, in the environment variable {TOKEN} or from cloudid login")
             trusted = {"CLOUDID_CACERT": ca} if ca else {}
-            decide = partial(online.decide, Service(Address.of({**os.environ, **trusted}, server), token), mount)
+            decide = partial(_online, Service(Address.of({**os.environ, **trusted}, server), token), mount)
         results = [(case, decide(case)) for case in suite.cases]
     except CloudidError as error:
         raise Unusable(str(error)) from error
     output.text(report(results), [_record(case, verdict) for case, verdict in results])
     return Exit.DONE if all(verdict.meets(case) for case, verdict in results) else Exit.FAILED
+
+
+def _online(service: Service, mount: str, case: Case) -> Verdict:
+    """By `explain` of a server, which needs `update` and `sudo` there. Raises what is no verdict on the case."""
+    try:
+        return Verdict.of(service.write(f"{mount}/explain", case.body)["data"])
+    except ServiceRefused as refusal:
+        if refusal.status not in UNEXPLAINED or "permission_denied" in refusal.codes:
+            raise
+        return Verdict.of_refusal(refusal.codes, str(refusal))
 
 
 def report(results: Sequence[tuple[Case, Verdict]]) -> str:

@@ -1,4 +1,9 @@
-"""Batched stores: what the stores in databases share. Their reads and commits go in batches, and so fail alike."""
+"""Batched stores: what the stores in databases share. Their reads and commits go in batches, and so fail alike.
+
+A group is what is written as one transaction, which judges all it expects first. Two commits of which one touches what
+the other writes do not go together: both would be judged by what was there before either, both would hold, and one
+would be lost.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,65 @@ from typing import Any, ClassVar, Final, TypeAlias
 from attrs import frozen
 
 from cloudid_core.effects import ClockReading, Commit, Entry
-from cloudid_core.errors import HostFailure, OutcomeUnknown, StoreFailed
+from cloudid_core.errors import Conflict, HostFailure, OutcomeUnknown, StoreFailed
 
 from ..runtime import Runtime
 from .batches import Batches, Ticket
-from .groups import CommitTicket, Limits, Mismatches, fail, independent, without_conflicts
 
 MOST_READS: Final = 512
 LOSSES: Final = 3
 """How often a batch, or a read, may lose its connection."""
+
+
+CommitTicket: TypeAlias = Ticket[Commit, int]
+Mismatches: TypeAlias = Mapping[str, int]
+"""The versions of keys that are not at the version that a commit expected."""
+
+
+@frozen
+class Limits:
+    """The most that goes into one group of several commits. A single one may be larger."""
+
+    commits: int
+    keys: int
+    """Expected ones, each once, and written ones."""
+    bytes: int
+    """Of values."""
+
+
+def independent(batch: Sequence[CommitTicket], most: Limits) -> tuple[list[CommitTicket], list[CommitTicket]]:
+    """Those that can be written together, and those that wait for the next batch."""
+    now: list[CommitTicket] = []
+    later: list[CommitTicket] = []
+    expected: set[tuple[str, int]] = set()
+    written: set[str] = set()
+    size = 0
+    for place, ticket in enumerate(batch):
+        commit = ticket.request
+        if not all(map(written.isdisjoint, (commit.expects, commit.puts, commit.deletes))):
+            later.append(ticket)
+            continue
+        expected.update(commit.expects.items())
+        written.update(commit.puts, commit.deletes)
+        size += sum(map(len, commit.puts.values()))
+        if now and (len(now) == most.commits or len(expected) + len(written) > most.keys or size > most.bytes):
+            later += batch[place:]
+            break
+        now.append(ticket)
+    return now, later
+
+
+def without_conflicts(tickets: Sequence[CommitTicket], found: Mismatches) -> list[CommitTicket]:
+    """Settle those whose expectations do not hold; answers the others. `found`: versions that were not expected."""
+    left: list[CommitTicket] = []
+    for ticket in tickets:
+        expects = ticket.request.expects
+        wrong = next((key for key, version in expects.items() if found.get(key, version) != version), None)
+        if wrong is None:
+            left.append(ticket)
+        else:
+            ticket.settle(Conflict(wrong))
+    return left
 
 
 @frozen
@@ -101,7 +156,9 @@ class BatchedStore:
         try:
             await self._write_together(now)
         except (StoreFailed, OutcomeUnknown) as failure:
-            fail([ticket for ticket in now if not ticket.is_settled], failure)
+            for ticket in now:
+                if not ticket.is_settled:  # each caller gets a failure of its own: exceptions collect where they pass
+                    ticket.settle(type(failure)(str(failure)))
         return later
 
     async def _write_together(self, tickets: Sequence[CommitTicket]) -> None:

@@ -25,9 +25,8 @@ from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
 from cloudid_core.version import VERSION
 
-from .format import FORMAT, check
 from .owned_files import OwnedFiles
-from .store import Outcome
+from .store import FORMAT, Outcome, check
 
 APPLICATION_ID: Final = 0x636C6964
 ENTRIES_KNOWN: Final = 8192

@@ -1,17 +1,26 @@
-"""What a store is: one small asynchronous protocol, and the adapter's for stores that wait for a disk."""
+"""What a store is: one small asynchronous protocol, and the adapter's for stores that wait for a disk; its format."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from cloudid_core.effects import ClockReading, Commit, Entry
-from cloudid_core.errors import HostFailure
+from cloudid_core.errors import HostFailure, StoreFailed
+from cloudid_core.version import VERSION
 
 from ..runtime import Runtime
 
 Outcome: TypeAlias = int | HostFailure
 """The version of a commit, or why there is none."""
+
+FORMAT: Final = 2
+"""Of what is stored, which databases keep beside it: 2 is roles, mounts and devices as of 0.1.0; 1 was before that.
+
+It is raised when this release writes what the one before cannot read: entries are sealed, so that an older release
+would take what it cannot read for damage, or for another master key. A store of an older format is taken over when it
+is opened, and cannot go back.
+"""
 
 
 class Store(Protocol):
@@ -79,3 +88,13 @@ class BlockingStore(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def check(name: str, found: int, release: str) -> None:
+    """Raises `StoreFailed` for a store of a later format, and says which release has taken it over."""
+    if found > FORMAT:
+        newer = f"cloudid {release}" if release else "a newer release"
+        raise StoreFailed(
+            f"{name} was opened by {newer} and has version {found} of the store's format; cloudid {VERSION} knows "
+            f"{FORMAT}: go on with that release, or restore a backup from before the upgrade"
+        )

@@ -24,9 +24,9 @@ from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
 from cloudid_core.version import VERSION
 from cloudid_servers.stores import BlockingStore, Outcome
-from cloudid_servers.stores.format import FORMAT
 from cloudid_servers.stores.owned_files import CHECK_SECONDS
 from cloudid_servers.stores.sqlite import ENTRIES_KNOWN, FEW, LARGEST_KNOWN, SqliteStore, compact
+from cloudid_servers.stores.store import FORMAT
 
 from .reference import ReferenceStore
 

@@ -15,9 +15,9 @@ from cloudid_core.effects import ABSENT, Commit, Entry
 from cloudid_core.errors import Conflict, StoreFailed
 from cloudid_core.version import VERSION
 from cloudid_servers.host.host import Host
-from cloudid_servers.stores.format import FORMAT
 from cloudid_servers.stores.postgres import Address, Mode, PostgresStore, session, statements
 from cloudid_servers.stores.postgres.connection import Connection, Statement, StatementFailed
+from cloudid_servers.stores.store import FORMAT
 from tests.hosts.opened import RUNTIMES, on
 from tests.waiting import PATIENCE, wait_until
 

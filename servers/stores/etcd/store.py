@@ -29,9 +29,8 @@ from cloudid_core.errors import OutcomeUnknown, StoreFailed
 from cloudid_core.version import VERSION
 
 from ...runtime import Runtime
-from ..batched import LOSSES, BatchedStore, KeyList, Read
-from ..format import FORMAT, check
-from ..groups import CommitTicket, Limits, Mismatches
+from ..batched import LOSSES, BatchedStore, CommitTicket, KeyList, Limits, Mismatches, Read
+from ..store import FORMAT, check
 from .address import Address
 from .client import Client, Lost, Refused
 

@@ -14,7 +14,7 @@ from attrs import frozen
 from cloudid_core.errors import StoreFailed
 from cloudid_core.version import VERSION
 
-from ..format import FORMAT, check
+from ..store import FORMAT, check
 from .connection import Connection, StatementFailed
 
 BATCH_VERSIONS: Final = 256

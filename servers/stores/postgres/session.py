@@ -18,7 +18,7 @@ from psycopg.pq.abc import PGresult as Result
 from cloudid_core.errors import StoreFailed
 
 from ...runtime import Runtime
-from ..format import FORMAT
+from ..store import FORMAT
 from . import schema, statements
 from .address import Address
 from .connection import Connection, ConnectionLost, Statement, StatementFailed

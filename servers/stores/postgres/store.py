@@ -18,8 +18,7 @@ from cloudid_core.effects import ClockReading, Entry
 from cloudid_core.errors import HostFailure, OutcomeUnknown, StoreFailed
 
 from ...runtime import Runtime
-from ..batched import LOSSES, BatchedStore, KeyList, Read
-from ..groups import CommitTicket, Limits, Mismatches
+from ..batched import LOSSES, BatchedStore, CommitTicket, KeyList, Limits, Mismatches, Read
 from . import schema, statements
 from .address import Address
 from .connection import ConnectionLost, StatementFailed
