@@ -12,6 +12,7 @@ from ..forms import BOOLEAN, INTEGER, AsWritten, FieldType, bounded, lasting, on
 from ..values import LONGEST_INTERVAL, coercion, fold, listing, names
 
 MOST_QUOTAS: Final = 1000
+LONGEST_PATH: Final = 1024
 LEAST_RATE: Final = 1e-6
 MOST_RATE: Final = 1e9
 """Bounds of a rate: beyond them, the time after which to come again would not be a number."""
@@ -34,9 +35,15 @@ def _normal_path(path: str) -> str:
     return fold(path.strip("/"))
 
 
-PATH: Final = FieldType("path", coercion.text, normal=_normal_path)
+def _path(raw: object) -> str:
+    if len(path := coercion.text(raw)) > LONGEST_PATH:
+        raise ValueError(f"must be at most {LONGEST_PATH} characters long")
+    return path
+
+
+PATH: Final = FieldType("path", _path, normal=_normal_path)
 PATHS: Final = FieldType("list", listing.comma_list, list, normal=lambda paths: tuple(map(_normal_path, paths)))
-ROLE: Final = FieldType("string", coercion.text, normal=str.lower)
+ROLE: Final = FieldType("string", lambda raw: names.identifier(coercion.text(raw)), normal=str.lower)
 
 
 @frozen(kw_only=True)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from attrs import evolve, frozen
+from msgspec import json
 
 from ..audit import SECRETS
 from ..effects import RandomBytes
@@ -57,6 +58,9 @@ LEASE_TTL: Final = FieldType(
     limits=SECONDS.limits,
 )
 """Existing clients write "" for a lifetime that is to stay as it is, and "system" to clear it."""
+
+MOST_OF_A_MOUNT: Final = 16_384
+"""Bytes of JSON. All mounts are one entry, which every request needs."""
 
 
 def _object(raw: object) -> Mapping[str, Any]:
@@ -251,6 +255,8 @@ def tuned(mount: Mount, values: Mapping[str, Any], settings: Settings) -> Mount:
     changed = evolve(mount, **changes)
     if changed.default_lease_ttl > changed.max_ttl(settings):
         raise Refused(Code.TTL_EXCEEDS_MAX, '"default_lease_ttl"')
+    if len(json.encode(changed)) > max(MOST_OF_A_MOUNT, len(json.encode(mount))):
+        raise Refused(Code.FIELD_INVALID, f"the texts of a mount have at most {MOST_OF_A_MOUNT} bytes in all")
     return changed
 
 

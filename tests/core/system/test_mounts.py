@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 
+from cloudid_core.system import mounts
 from cloudid_core.system.mounts import AUDIT_KEYS
 from cloudid_core.version import VERSION
 from tests.installation import Installation
@@ -14,6 +15,7 @@ from tests.tokens import new_token, write_policy
 
 KINDS = ("auth", "mounts")
 GUID = "00000000-0000-0000-0000-000000000001"
+LONG = "x" * 20_000
 
 
 @pytest.fixture
@@ -215,12 +217,26 @@ def test_an_empty_lifetime_leaves_the_stored_one_when_a_mount_is_tuned(service: 
         ({"default_lease_ttl": "2h", "max_lease_ttl": "1h"}, "ttl_exceeds_max"),
         ({"listing_visibility": "everybody"}, "field_invalid"),
         ({"default_lease_ttl": -1}, "field_invalid"),
+        ({"description": LONG}, "field_invalid"),
+        ({"options": {"a": LONG}}, "field_invalid"),
+        ({"passthrough_request_headers": [LONG]}, "field_invalid"),
     ],
 )
 def test_invalid_tuning_changes_nothing(service: Installation, fields: dict[str, Any], code: str) -> None:
     before = service.must("GET", "sys/auth/cloud").data
     assert service.ask("POST", "sys/auth/cloud/tune", fields).body["codes"] == [code]
     assert service.must("GET", "sys/auth/cloud").data == before
+
+
+def test_a_mount_with_more_texts_than_may_be_written_now_is_still_tuned(
+    service: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All mounts are one entry, which every request needs."""
+    service.must("POST", "sys/mounts/cloud/tune", {"description": LONG[:9000]})
+    monkeypatch.setattr(mounts, "MOST_OF_A_MOUNT", 1000)
+    service.must("POST", "sys/mounts/cloud/tune", {"max_leases": 5})
+    assert service.ask("POST", "sys/mounts/cloud/tune", {"options": {"a": "b" * 100}}).status == 400
+    service.must("POST", "sys/mounts/cloud/tune", {"description": "short"})
 
 
 @pytest.mark.parametrize("base, path", [("auth", "token"), ("mounts", "sys")])

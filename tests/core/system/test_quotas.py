@@ -55,6 +55,8 @@ def test_a_quota_is_written_read_listed_and_deleted() -> None:
         ({"rate": 1, "block_interval": -1}, "field_invalid"),
         ({"rate": 1, "role": "dev"}, "field_required"),
         ({"rate": 1, "path": "nowhere"}, "mount_not_found"),
+        ({"rate": 1, "path": f"cloud/{'x' * 1024}"}, "field_invalid"),
+        ({"rate": 1, "path": "cloud", "role": "x" * 129}, "field_invalid"),
     ],
 )
 def test_a_quota_that_makes_no_sense_is_refused(fields: dict[str, Any], code: str) -> None:
