@@ -103,7 +103,7 @@ class Code(Enum):
     JWT_ISSUER_MISMATCH = 403, "the jwt was issued by somebody else"
     JWT_AUDIENCE_MISMATCH = 403, "the jwt is meant for another audience"
     JWT_TENANT_MISMATCH = 403, "the jwt belongs to another tenant"
-    JWT_CLAIM_MISSING = 403, "the jwt lacks a required claim"
+    JWT_CLAIM_MISSING = 403, "a claim of the jwt is missing or malformed"
     SOURCE_ADDRESS_REFUSED = 403, "the source address is not allowed"
     BOUND_TOKEN_TYPE_MISMATCH = 403, "bound_token_types of the role does not have the kind of the jwt: app or user"
     BOUND_SERVICE_PRINCIPAL_MISMATCH = 403, "the service principal is not allowed by the role"

@@ -215,6 +215,7 @@ def test_a_claim_of_a_wrong_type_is_named(name: str, value: Any) -> None:
     """Nothing is converted: what other code takes for a number or a list must not be another one here."""
     wrong = refusal(json.dumps(said(**{name: value})).encode())
     assert (wrong.code, wrong.problems[0].detail) == (Code.JWT_CLAIM_MISSING, name)
+    assert "malformed" in wrong.problems[0].text
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "0x10", "01", "1_000"])
