@@ -89,6 +89,8 @@ def policies_of(form: CreateForm, role: TokenRole | None, parent: Token, *, has_
         raise Refused(Code.POLICY_NOT_SUBSET, "only root tokens create root tokens")
     if RESPONSE_WRAPPING in policies:
         raise Refused(Code.FIELD_INVALID, f'"policies": {RESPONSE_WRAPPING} cannot be assigned')
+    if ROOT in policies:
+        return (ROOT,)
     return policies if wants_default else without_default(policies)
 
 

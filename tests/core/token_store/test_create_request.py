@@ -37,6 +37,7 @@ def chosen(
         ("x", "a", {"has_sudo": True, "no_default": True}, "x"),
         ("", "root", {"has_sudo": True}, "root"),
         ("root", "root", {"has_sudo": True, "no_default": True}, "root"),
+        ("a root", "root", {"has_sudo": True}, "root"),
     ],
 )
 def test_a_child_has_no_more_policies_than_its_parent_unless_with_sudo(
