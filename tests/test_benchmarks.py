@@ -380,7 +380,7 @@ def test_scale_prints_a_row_for_each_set_and_one_for_stored_tokens(
 
 
 def test_sweep_prints_rates_and_what_is_left() -> None:
-    tiny = ("--machines", "8", "--seconds", "0.2", "--stored", "20", "--patience", "0")
+    tiny = ("--machines", "8", "--seconds", "2", "--stored", "20", "--patience", "0")
     done = run("sweep", "--json", *tiny, "--servers", "trio", "--kinds", "tokens")
     found = json.loads(done.stdout)
     assert_environment(found["environment"])

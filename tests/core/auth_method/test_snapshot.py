@@ -86,7 +86,7 @@ def test_the_provider_is_never_called_because_of_an_outdated_record() -> None:
     nodes.advance(120)
     nodes.change("POST", "auth/cloud/config", {"client_id": "00000000-0000-0000-0000-000000000000"})
     before = len(nodes.trace)
-    assert nodes.try_login() == "provider_refused"
+    assert nodes.try_login() == "provider_application_unknown"
     asked = [effect.request for _, effect in nodes.trace[before:] if isinstance(effect, CallProvider)]
     assert [b"client_id=00000000-" in request.body for request in asked] == [True]
 
