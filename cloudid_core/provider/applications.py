@@ -14,7 +14,7 @@ from ..effects import Instant
 from ..errors import ProviderAmbiguous, ProviderProblem
 from ..values import Secret, rfc3339
 from .client import Client, ask
-from .objects import Id, address, delete, directory_call, find_by_id, find_by_key, literal, select, upsert
+from .objects import Id, address, change, delete, directory_call, find_by_id, find_by_key, literal, select, upsert
 from .propagation import pause
 from .responses import is_absent
 
@@ -114,7 +114,7 @@ async def describe_application(client: Client, object_id: str, tags: Sequence[st
     """Change the tags of an application, and who can sign in to it (empty: as it is)."""
     audience = {"signInAudience": sign_in_audience} if sign_in_audience else {}
     body = {"tags": list(tags), **audience}
-    await client.call(directory_call(client, "PATCH", address(client, "applications", object_id), body))
+    await change(client, "PATCH", address(client, "applications", object_id), body)
 
 
 async def application_by_unique_name(client: Client, unique_name: str) -> Application | None:
@@ -187,7 +187,7 @@ async def remove_password(client: Client, object_id: str, key_id: str) -> bool:
     """Remove a password; `False` if there is none, or no such application."""
     target = address(client, "applications", object_id, "removePassword")
     try:
-        await client.call(directory_call(client, "POST", target, {"keyId": key_id}))
+        await change(client, "POST", target, {"keyId": key_id})
     except ProviderProblem as problem:
         if is_absent(problem):
             return False

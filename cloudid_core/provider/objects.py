@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from msgspec import Meta
 
-from ..effects import Now
+from ..effects import HttpResponse, Now
 from ..errors import ProviderProblem
 from ..forms import Json
 from .client import ApiCall, Client, get_json, pages
@@ -85,9 +85,16 @@ async def upsert(client: Client, collection: str, key: str, value: str, body: Js
     )
 
 
+async def change(client: Client, method: str, target: str, body: Json = None) -> HttpResponse:
+    """Change an object. The directory refuses one change while others of the object are under way: it is repeated."""
+    call = directory_call(client, method, target, body)
+    now = await Now()
+    return await retry_while_propagating(client, lambda: client.call(call), family=FreshObject.SHARED, made_at=now)
+
+
 async def delete(client: Client, target: str) -> bool:
     """Delete an object, or a link between two; `False` if there is none."""
-    return await unless(is_absent, client.call(directory_call(client, "DELETE", target)), None) is not None
+    return await unless(is_absent, change(client, "DELETE", target), None) is not None
 
 
 def _is_not_offered(problem: ProviderProblem) -> bool:

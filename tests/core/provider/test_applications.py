@@ -254,7 +254,11 @@ def test_a_password_that_stays_is_a_problem() -> None:
         remove(setting, error(400, "Request_BadRequest"))
 
 
-def test_a_conflict_is_a_problem() -> None:
+def test_a_removal_waits_for_other_changes_of_the_application() -> None:
+    assert remove(Setting(), *2 * [error(409, "Directory_ConcurrencyViolation")], reply(204))
+
+
+def test_a_conflict_that_does_not_pass_is_a_problem() -> None:
     with pytest.raises(ProviderProblem):
         remove(Setting(), error(409, "Directory_ConcurrencyViolation"))
 

@@ -136,6 +136,12 @@ def test_a_refused_upsert_is_a_problem(answer: Reply) -> None:
         put(setting)
 
 
+def test_a_deletion_waits_for_other_changes_of_the_object() -> None:
+    setting = Setting()
+    setting.cloud.script("DELETE /v1.0/things/1", error(409, "Directory_ConcurrencyViolation"), reply(204))
+    assert setting.world.perform(delete(setting.client, THING))
+
+
 @pytest.mark.parametrize("answer, removed", [(reply(204), True), (error(404, "Request_ResourceNotFound"), False)])
 def test_deletion_tells_whether_there_was_something(answer: Reply, removed: bool) -> None:
     setting = Setting()
