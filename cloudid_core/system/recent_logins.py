@@ -22,8 +22,6 @@ from ..messages import READ, Answer
 from ..routing import Call, Proven, route
 from ..values import rfc3339
 
-AT_ONCE: Final = 16
-"""So many logins are explained before other programs go on."""
 MOST_SHOWN: Final = 100
 """How many members of a list an explanation shows: a principal may be in thousands of groups."""
 
@@ -77,7 +75,7 @@ async def read_recent_logins(call: Call) -> Answer:
     known = [*admitted.values(), *caches.refused_logins.values()]
     known.sort(key=lambda login: login.answered.time)
     known.reverse()
-    shown = await in_turns(known, _described, AT_ONCE)
+    shown = await in_turns(known, _described, 1)  # roles may have long lists
     return Answer(data={"node_id": node.id, "node_name": node.name, "logins": shown})
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cloudid_core.caches import Caches
+from cloudid_core.effects import Sleep
 from tests.installation import Installation
 from tests.logins import LOGIN, configure_logins, identity, log_in, login_form
 
@@ -63,7 +64,10 @@ def test_many_refusals_do_not_displace_logins_and_are_bounded(service: Installat
     for number in range(3):
         service.must("POST", f"auth/cloud/role/r{number}", {"bound_locations": "nowhere"})
         service.ask("POST", LOGIN, login_form(service, machine, role=f"r{number}"), token="")
+    since = len(service.trace)
     assert [login["role"] for login in logins_of(service)] == ["r2", "r1", "dev"]
+    pauses = [effect for _, effect in service.trace[since:] if isinstance(effect, Sleep)]
+    assert len(pauses) == 2, "other requests are answered between two logins, whose roles may have long lists"
 
 
 def test_a_policy_must_grant_it(service: Installation) -> None:
