@@ -8,6 +8,7 @@ from typing import Final
 from attrs import frozen
 
 from ..context import Context
+from ..effects import give_way
 from ..errors import Code, Problem, Refused
 from ..forms import (
     BOOLEAN,
@@ -29,6 +30,7 @@ from ..routing import Call, NamedRecords
 from ..store import Found, keys
 from ..tokens import TokenSettings, merged
 from ..tokens import check as check_token_settings
+from ..values import fold
 from .bounds import ANY, BOUNDS, Bounds, require_rows
 from .claims import APP, TOKEN_TYPES
 
@@ -79,6 +81,9 @@ LISTS: Final = tuple(
 MOST_EXAMINED: Final = 1000
 """How many roles are read to find the subscriptions that they bind."""
 
+MOST_BOUND: Final = 10_000
+"""After so many subscriptions no further role is read."""
+
 
 def check(role: Role) -> None:
     """Refuse a role that admits every login by accident, or that has a wildcard where none is known."""
@@ -117,11 +122,14 @@ ROLES: Final = NamedRecords(path="role", form=Role, changed=_changed, shown=_sho
 
 async def bound_scopes(call: Call) -> set[str]:
     """The subscriptions that roles bind, as scopes."""
-    prefix = keys.roles(call.mount.id)
-    names = await call.context.records.names(prefix)
-    found = await call.context.records.find_undamaged([f"{prefix}{name}" for name in names[:MOST_EXAMINED]], Role)
-    ids = {each for role in found for each in role.record.bounds.lists.get("bound_subscription_ids", ())}
-    return {f"/subscriptions/{subscription}" for subscription in ids}
+    scopes: set[str] = set()
+    for name in (await call.context.records.names(keys.roles(call.mount.id)))[:MOST_EXAMINED]:
+        for role in await call.context.records.find_undamaged([keys.role(call.mount.id, name)], Role):
+            scopes.update(f"/subscriptions/{fold(each)}" for each in role.record.bound_subscription_ids)
+        if len(scopes) > MOST_BOUND:
+            break
+        await give_way()
+    return scopes
 
 
 async def token_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cloudid_core.effects import Sleep
 from cloudid_core.errors import Code
 from cloudid_core.permissions import check
 from cloudid_servers.provider_simulator.world.access import permit
@@ -113,6 +114,16 @@ def test_scopes_that_were_left_out_leave_it_open(monkeypatch: pytest.MonkeyPatch
     assert role["granted"] is None
     assert "1 more scopes were not looked at" in {need["reason"] for need in role["needs"]}
     assert reply.body["warnings"] == ["1 more scopes were not looked at"]
+
+
+def test_other_requests_are_answered_between_two_roles_whose_scopes_are_looked_for() -> None:
+    world = Installation()
+    configure_logins(world)
+    for number in range(3):
+        world.must("POST", f"auth/cloud/role/r{number}", {"bound_subscription_ids": ["a", f"b{number}"]})
+    since = len(world.trace)
+    assert len(world.must("GET", "auth/cloud/permissions").data["scopes"]) == 5
+    assert sum(isinstance(effect, Sleep) for _, effect in world.trace[since:]) == 4
 
 
 MAY_READ = 'path "cloud/permissions" {{ capabilities = ["read"] }} path "cloud/config" {{ capabilities = ["{may}"] }}'
