@@ -39,7 +39,7 @@ def test_the_proof_finds_a_leak(leak: Path, tmp_path: Path) -> None:
     (found_by,) = FOUND_BY.findall(leak.read_text())
     with_faults = [f"{SIMULATION}test_exhaustive.py::test_one_fault_anywhere[{found_by}]"]
     proof = with_faults if found_by in OPERATIONS else f"{SIMULATION}{found_by}".split()
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *proof]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", "--thorough", *proof]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == pytest.ExitCode.TESTS_FAILED, ended.stdout + ended.stderr
     assert "tests/simulation/invariants.py" in ended.stdout, "it fails, but breaks no promise\n" + ended.stdout
