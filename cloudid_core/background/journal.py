@@ -209,7 +209,8 @@ async def undo_until(job: Job, found: Found[Intent], due_at: Instant) -> Removal
     if removal.left.is_empty:
         await records.commit(Changes(job.fence) | closing(claim, "undone"))
     else:
-        left = evolve(claimed, provisioned=removal.left, reason=reason_text(removal))
+        role = claimed.role if removal.left.may_sign_in else ""
+        left = evolve(claimed, provisioned=removal.left, role=role, reason=reason_text(removal))
         failed = (left.event("undoing failed", left.reason),)
         await records.commit(Changes({**job.fence, **claim.expected}, {claim.key: left}, events=failed))
     return removal

@@ -160,7 +160,8 @@ async def make_password(
     """As `add_password`. One whose answer was lost is looked up by its name and removed, since nobody knows its text,
     and another is added.
 
-    `ProviderAmbiguous`: it does not show, cannot be removed, or no time is left. It may come yet.
+    `ProviderAmbiguous`: it does not show, cannot be removed, or no time is left. It may come yet. `ProviderProblem`: it
+    was refused.
     """
     add = partial(add_password, client, object_id, display_name=name, starts_at=starts_at, ends_at=ends_at)
     try:

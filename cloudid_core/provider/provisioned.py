@@ -78,6 +78,11 @@ class Provisioned:
         return evolve(self, **changes)
 
     @property
+    def may_sign_in(self) -> bool:
+        """Whether there may be a secret, or an application that has one."""
+        return bool(self.password_on or self.application_id or self.unique_name)
+
+    @property
     def is_empty(self) -> bool:
         return not (
             self.unique_name

@@ -92,11 +92,9 @@ async def _count(context: Context, mount_ids: Iterable[str], role: str, enough: 
     for mount_id in mount_ids:
         after, prefix = "", keys.intents(mount_id)
         while len(ids) < enough and (page := await ListKeys(prefix, after, PAGE)):
-            if role:
-                intents = await context.records.find_undamaged(page, Intent)
-                ids.update(found.key.removeprefix(prefix) for found in intents if found.record.role == role)
-            else:
-                ids.update(key.removeprefix(prefix) for key in page)
+            for found in await context.records.find_undamaged(page, Intent):
+                if found.record.role and role in ("", found.record.role):
+                    ids.add(found.key.removeprefix(prefix))
             after = page[-1]
         after = ""
         while len(ids) < enough and (page := await ListKeys(keys.mount_leases(mount_id), after, PAGE)):

@@ -16,9 +16,9 @@ from ..context import NO_FENCE, Context
 from ..credentials import Key, RootCredential, SecretHolder, Wanted, make_key
 from ..deadline import Deadline
 from ..effects import Instant, ListKeys, Now
-from ..errors import CloudidError, Code, Conflict, Refused, reason_of
+from ..errors import CloudidError, Code, Conflict, ProviderProblem, Refused, reason_of
 from ..mounts import Mount
-from ..provider import Client, FreshObject, Provisioned
+from ..provider import SECRET, Client, FreshObject, Provisioned
 from ..routing import mount_client
 from ..store import NO_CHANGES, Changes, Found, expected, keys
 from ..tokens import new_id
@@ -27,6 +27,8 @@ from .root import application_of, find_holder, find_root, hinted_key, is_managed
 
 MOST_KEYS: Final = 8
 """How many secrets of a mount or static role, made here, may live at the same time."""
+REFUSED: Final = "refused-"
+"""How the ids start of intents for secrets that the provider refused to make: they are looked for all the same."""
 UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: its key id is unknown"
 
 
@@ -161,27 +163,35 @@ async def _give_up_now(
     context: Context, claim: Found[Rotation], failure: CloudidError, fence: Mapping[str, int]
 ) -> None:
     begun, now = claim.record, await Now()
+    is_refused = begun.proof == SECRET and isinstance(failure, ProviderProblem)
     try:
-        await give_up(context, claim, now, reason_of(failure), fence=fence)
+        await give_up(context, claim, now, reason_of(failure), fence=fence, is_refused=is_refused)
     except Conflict:
         if now > begun.due_at:  # others have given it up
             await look_again(context, *_abandoned(begun, now, None), now, failure)
 
 
 async def give_up(
-    context: Context, found: Found[Rotation], now: Instant, error: str, *, fence: Mapping[str, int]
+    context: Context,
+    found: Found[Rotation],
+    now: Instant,
+    error: str,
+    *,
+    fence: Mapping[str, int],
+    is_refused: bool = False,
 ) -> Found[Rotation]:
-    """Forget the new secret; the journal removes it from the provider."""
+    """Forget the new secret; the journal removes it from the provider. One that was refused counts no more."""
     rotation = found.record
     after = given_up(rotation, now, error=error)
-    abandoned = abandoned_key(rotation, now, rotation.new)
+    abandoned = abandoned_key(rotation, now, rotation.new, is_refused=is_refused)
     version = await context.records.commit(Changes(fence) | changed(found, after) | abandoned)
     return Found(found.key, after, version)
 
 
-def abandoned_key(rotation: Rotation, now: Instant, key: Key | None) -> Changes:
+def abandoned_key(rotation: Rotation, now: Instant, key: Key | None, *, is_refused: bool = False) -> Changes:
     """Gives a key of a rotation to the journal; `None`: the one that is being added, of which the name is known."""
-    return abandoned_intent(*_abandoned(rotation, now, key), now)
+    intent_id, mount_id, provisioned = _abandoned(rotation, now, key)
+    return abandoned_intent(f"{REFUSED * is_refused}{intent_id}", mount_id, provisioned, now)
 
 
 def _abandoned(rotation: Rotation, now: Instant, key: Key | None) -> tuple[str, str, Provisioned]:

@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 
 from ..background import Intent, abandon, closing, marker, open_intent
 from ..effects import Instant, Now
-from ..errors import CloudidError, Code, Refused
+from ..errors import CloudidError, Code, ProviderProblem, Refused
 from ..forms import grant as grant_life
 from ..leases import Lease, end_lease
 from ..messages import Answer
@@ -62,13 +62,17 @@ async def generate_credentials(call: Call) -> Answer:
         raise Refused(Code.TOKEN_USED_UP)
     client, plan, intent = await _begin(call)
     lease_id = f"{call.mount.path}/creds/{plan.role_name}/{plan.id}"
+    made: Made | None = None
     try:
         made = await _make(client, plan)
         client_id, secret = made.provisioned.client_id, made.password.secret
         if client.settings.verify_credentials and not await wait_until_accepted(client, client_id, secret):
             raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
         lease = await _account_for(call, plan, made, intent, lease_id)
-    except CloudidError:
+    except CloudidError as failure:
+        if made is None and plan.provisioned.password_on and isinstance(failure, ProviderProblem):
+            # A password that was refused is looked for as any other, but it does not count as a lease.
+            intent = intent.with_record(evolve(intent.record, role=""))
         await _take_back(call, intent, lease_id)
         raise
     return Answer(

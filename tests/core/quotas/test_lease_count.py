@@ -91,9 +91,31 @@ def test_what_was_dropped_counts_until_it_is_removed() -> None:
     world.issue()
 
 
+@pytest.mark.parametrize("status", [403, 409, 429])
+def test_a_password_that_was_refused_does_not_count(status: int) -> None:
+    world = limited(1)
+    world.fail("graph", status=status)
+    world.must("POST", "sys/mounts/cloud/tune", {"max_leases": 1})
+    assert [world.ask("GET", CREDS).status >= 500 for _ in range(3)] == [True] * 3
+    world.heal()
+    world.issue()
+
+
+def test_an_application_that_did_not_get_its_rights_counts_until_it_is_removed() -> None:
+    """Its role assignment, which the provider refused, is looked for until the directory has settled."""
+    world = limited(1)
+    world.must("POST", "cloud/roles/fresh", {"max_leases": 1})
+    world.fail("arm", method="PUT", status=403)
+    assert [world.ask("GET", "cloud/creds/fresh").status for _ in range(2)] == [502, 429]
+    world.heal()
+    world.pass_time(60)
+    assert (len(world.intents()), world.alive()) == (1, [])
+    world.issue("fresh")
+
+
 def test_what_failed_half_way_counts_until_it_is_undone() -> None:
     world = limited(1)
-    world.fail("graph")
+    world.fail("graph", status=500)
     assert world.ask("GET", CREDS).status >= 500
     assert world.ask("GET", CREDS).status == 429
     world.heal()

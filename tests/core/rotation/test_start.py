@@ -59,3 +59,14 @@ def test_no_more_than_eight_secrets_of_ours_live() -> None:
     assert world.refused("POST", "cloud/rotate-root", {"force": True}) == (503, "root_secrets_left")
     world.pass_time(LONGEST_OVERLAP + 60)
     assert world.rotate() == 204
+
+
+def test_secrets_that_were_refused_are_none() -> None:
+    world = rotating()
+    world.fail(path=".*/addPassword", status=403, after_work=True)
+    for _ in range(MOST_KEYS + 1):
+        assert world.refused("POST", "cloud/rotate-root") == (502, "provider_permission_denied")
+    world.heal()
+    assert world.rotate() == 204
+    world.pass_time(LONGEST_OVERLAP + 60)
+    assert len(world.key_ids) == 1
