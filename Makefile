@@ -114,8 +114,6 @@ terraform: $(READY) ## Take everything that Terraform makes through its whole li
 docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m tests.reference.pages
 	@$(BIN)/python -m tests.contract.rows > tests/contract/rows.md
-	@$(BIN)/python -m cloudid_servers.logs.documents > docs/reference/log.md
-	@$(BIN)/python -m cloudid_servers.metrics.documents > docs/reference/metrics.md
 
 site: $(READY_FOR_SITE) ## Build the site of all pages in build/site: no warning and no dead link is let through
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --doctree-dir build/site-cache --conf-dir docs . build/site

@@ -1,6 +1,6 @@
 """Every line of the log, as a table: its event, its levels, its members, and what it means or what to do about it.
 
-`python -m cloudid_servers.logs.documents` prints it as `docs/reference/log.md`.
+`make docs` prints it as `docs/reference/log.md`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from cloudid_core.policies import needs_sudo
 from cloudid_core.provider import PROVIDER_CODES
 from cloudid_core.routing import LEFT_OUT, VERBS, Component, NoFields, Route
 
-from . import permissions, policy_language, role_grants
+from . import log, metrics, permissions, policy_language, role_grants
 from .examples import examples, key_of
 from .parts import PAGES, printed
 
@@ -173,5 +173,7 @@ def _named(rows: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 if __name__ == "__main__":
     for name, text in pages().items():
         (FOLDER / name).write_text(text)
+    (FOLDER / "log.md").write_text(log.page())
+    (FOLDER / "metrics.md").write_text(metrics.page())
     for page in PAGES:
         page.write_text(printed(page.read_text()))

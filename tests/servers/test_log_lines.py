@@ -16,16 +16,16 @@ from attrs import frozen
 from cloudid_core import events
 from cloudid_core.errors import ProviderProblem
 from cloudid_core.events import Event, Problem
-from cloudid_servers.logs import documents
 from cloudid_servers.logs.form import AUTO, FORMATS, JSON, TERMINAL
 from cloudid_servers.logs.lines import COMMON, FAILURE, MEMBERS, SERVER_LINES, core_lines
 from cloudid_servers.logs.logs import LEVELS, EventLog, LogFile, describe_error, open_log
 from cloudid_servers.settings.settings import read_settings
+from tests.reference import log
 
 ROOT: Final = Path(__file__).parents[2]
 LINES: Final = {line.event: line for line in SERVER_LINES}
 CORE_LINES: Final = {line.event: line for line in core_lines()}
-WRITERS: Final = {"log", "_log", "report", "_report", "_warn_of_accepting", "file", "write"}
+WRITERS: Final = {"log", "_log", "report", "_report", "_warn_of_accepting", "warn_of_accepting", "file", "write"}
 
 
 @frozen
@@ -122,7 +122,7 @@ def test_a_line_of_the_core_is_what_the_table_says(kind: type[Event], tmp_path: 
 
 
 def test_the_page_is_printed_from_the_table() -> None:
-    assert (ROOT / "docs/reference/log.md").read_text() == documents.page()
+    assert (ROOT / "docs/reference/log.md").read_text() == log.page()
 
 
 def logged(log_format: str, tmp_path: Path, **facts: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cloudid_core.metrics import METRICS
-from cloudid_servers.metrics.documents import page
+from tests.reference.metrics import page
 
 PAGE = Path(__file__).parents[3] / "docs/reference/metrics.md"
 

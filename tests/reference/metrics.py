@@ -1,8 +1,7 @@
-"""Prints the page about metrics from their table: `python -m cloudid_servers.metrics.documents`."""
+"""The page about metrics, from their table."""
 
 from __future__ import annotations
 
-import sys
 from typing import Final
 
 from cloudid_core.documents import table
@@ -33,7 +32,7 @@ def page() -> str:
     """The whole page, in Markdown."""
     parts = [
         "# Metrics",
-        "Printed by `python -m cloudid_servers.metrics.documents` from the table that counts, shows and tests them."
+        "Printed by `make docs` from the table that counts, shows and tests them."
         " How to scrape, alert and draw them: [how-to/monitor.md](../how-to/monitor.md).",
         "`GET sys/metrics` answers all metrics of this machine. `?format=prometheus`, or an `Accept` that has"
         " `text/plain` or OpenMetrics, gives Prometheus text (version 0.0.4), anything else JSON with the members"
@@ -57,7 +56,3 @@ def _row(metric: Metric) -> tuple[str, ...]:
     is_gauge = metric.kind.value == "gauge"
     together = TOGETHER[metric.merge] if is_gauge and metric.source is not Source.STORE else ""
     return f"`{metric.name}`", metric.kind.value, labels, together, metric.help
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

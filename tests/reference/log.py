@@ -1,21 +1,18 @@
-"""Prints the page about the log from the table of its lines: `python -m cloudid_servers.logs.documents`."""
+"""The page about the log, from the table of its lines."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 
 from cloudid_core.documents import table
-
-from .lines import COMMON, MEMBERS, SERVER_LINES, Line, core_lines
+from cloudid_servers.logs.lines import COMMON, MEMBERS, SERVER_LINES, Line, core_lines
 
 
 def page() -> str:
     """The whole page, in Markdown."""
     parts = [
         "# The log",
-        "Printed by `python -m cloudid_servers.logs.documents` from the table of lines; a test compares it with every"
-        " place that writes one.",
+        "Printed by `make docs` from the table of lines; a test compares it with every place that writes one.",
         "One line for each event on stderr. `log_format` chooses its form: `json`, one JSON object (RFC 8259) in UTF-8;"
         " `terminal`, columns with colours for people, which no program should read; or `auto`, columns if stderr is a"
         " terminal and JSON otherwise. `log_level` chooses the least important level.",
@@ -44,7 +41,3 @@ def _lines(lines: Iterable[Line], heading: str = "meaning") -> str:
         (f"`{line.event}`", line.level, ", ".join(f"`{name}`" for name in line.members), line.meaning) for line in lines
     )
     return table(("`event`", "level", "members", heading), rows)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())
