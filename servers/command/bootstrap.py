@@ -278,7 +278,9 @@ def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Work
     name = f"{socket.gethostname()}/{worker.number}" if worker else socket.gethostname()
     settings = evolve(file.settings(master_key.find(file.server)), node_name=name)
     store = opened.enter_context(closing(open_store(file.server)))
-    told = {**doubts(file.server), **losses(store)}
+    told = dict(doubts(file.server))
+    if isinstance(store, GroupCommit) and store.missing:
+        told[HealthProblem.STORE_CUT_SHORT] = {"count": str(store.missing)}
 
     async def open_and_tell(url: str) -> Service:
         service = await open_service(with_issuer(settings, url))
@@ -386,12 +388,6 @@ def tracing_class() -> Callable[[Service, Host, Store], object]:
     except ImportError:
         raise SettingsError("[server] \"tracing\" needs OpenTelemetry: pip install 'cloudid[otel]'") from None
     return Tracing
-
-
-def losses(store: Store) -> Mapping[HealthProblem, Occurrence]:
-    """What was lost of a store before it was opened, as far as it can tell."""
-    missing = store.missing if isinstance(store, GroupCommit) else 0
-    return {HealthProblem.STORE_CUT_SHORT: {"count": str(missing)}} if missing else {}
 
 
 def _password(server: ServerSettings) -> Secret | None:

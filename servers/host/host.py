@@ -40,7 +40,7 @@ from ..audit import Devices, Report
 from ..logs import describe_error, open_log
 from ..machine import Platform, platform_identity
 from ..metrics import Measures, WorkerSlot
-from ..runtime import runtime
+from ..runtime import Runtime, runtime
 from ..stores import Store
 from .documents import Address, Folder
 
@@ -97,7 +97,7 @@ class Lane:
     users: int = 0
 
 
-class Host(effects.Host):
+class Host(effects.Host, Runtime):
     """The effects that are the same on every runtime; see `cloudid_core.effects` for what each one means."""
 
     def __init__(self, store: Store, platform: Platform) -> None:
@@ -119,52 +119,22 @@ class Host(effects.Host):
         self.report: Report = open_log("error").error
         """The log's method for errors."""
 
-    # The words of the runtime
-
-    @abstractmethod
-    def new_event(self) -> runtime.Event: ...
+    # What is asked of a runtime besides
 
     @abstractmethod
     def new_semaphore(self, count: int) -> AbstractAsyncContextManager[object]: ...
-
-    @abstractmethod
-    async def next_turn(self) -> None: ...
 
     @abstractmethod
     def start_task(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """As `start`, for work that raises no `Exception`."""
 
     @abstractmethod
-    async def in_thread(self, work: Callable[[A], T], argument: A) -> T: ...
-
-    @abstractmethod
     def from_thread(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """In the thread of `in_thread`: what `work` answers on the event loop."""
 
     @abstractmethod
-    async def wait(self, event: runtime.Event, seconds: float) -> None: ...
-
-    @abstractmethod
-    async def in_time(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
-        """What the work answers. Raises `TimeIsUp` when it takes longer than so many seconds, and cancels it."""
-
-    @abstractmethod
-    async def wait_readable(self, fd: int, seconds: float) -> bool: ...
-
-    @abstractmethod
-    async def wait_writable(self, fd: int, seconds: float) -> bool: ...
-
-    # The effects that need more of it
-
-    @abstractmethod
     async def fetch(self, request: HttpRequest, timeout: float) -> HttpResponse:
         """As `call_provider`, which measures it."""
-
-    @abstractmethod
-    async def sleep(self, seconds: float) -> None: ...
-
-    @abstractmethod
-    async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]: ...
 
     # The rest
 
