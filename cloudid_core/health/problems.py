@@ -118,6 +118,11 @@ class HealthProblem(Enum):
         Consequence.GOES_ON,
         'POST {mount}/config {{"{field}": {most}}}',
     )
+    LIST_TOO_LONG = (
+        'the token role {role} has more values in "{field}" than may be written: each token made with it is slow',
+        Consequence.GOES_ON,
+        'POST auth/token/roles/{role} {{"{field}": "…"}}',
+    )
     SELF_TARGET = (
         "the role {role} of {mount} points at an application that the service proves itself with",
         Consequence.REFUSED,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Final
 
 from attrs import frozen
 
@@ -23,14 +23,14 @@ from ..forms import effective
 from ..health import SEVERAL, HealthProblem, Occurrence
 from ..issuer import unpublished
 from ..leases import Lease
-from ..mounts import Mount, MountTable, mount_table
+from ..mounts import TOKEN, Mount, MountTable, mount_table
 from ..provider import outdated_tenants
 from ..rotation import credential_risks, find_root, secret_risks, self_targets
 from ..store import keys
+from ..token_store import TokenRole
 from ..values import LONGEST_DELAY
 from .mounts import AUDIT_KEYS
 
-T = TypeVar("T")
 LOOK_PAUSE: Final = 60.0
 """Least seconds between two looks: so long health tells of what was mended."""
 MOST_OF_THE_TIME: Final = 0.01
@@ -54,20 +54,6 @@ class Stored:
                 if root is not None:
                     found.append((mount, root.record))
         return found
-
-    async def roles(
-        self, mount: Mount, form: type[T], judge: Callable[[str, T], Occurrence | None]
-    ) -> list[Occurrence]:
-        """What `judge` says of the roles of a mount, by name and record; there can be very many."""
-        prefix = keys.roles(mount.id)
-        names = await self.context.records.names(prefix)
-        broken = []
-        for start in range(0, len(names), PAGE):
-            page = [f"{prefix}{name}" for name in names[start : start + PAGE]]
-            for role in await self.context.records.find_undamaged(page, form):
-                if (occurrence := judge(role.key.removeprefix(prefix), role.record)) is not None:
-                    broken.append(occurrence)
-        return broken
 
 
 @frozen
@@ -113,6 +99,18 @@ async def clamped_delays(stored: Stored) -> Sequence[Occurrence]:
     ]
 
 
+async def long_lists(stored: Stored) -> Sequence[Occurrence]:
+    """Lists of token roles that all policies of a new token are compared with."""
+    prefix, after = keys.roles(TOKEN.id), ""
+    found: list[Occurrence] = []
+    while page := await ListKeys(prefix, after, PAGE):
+        after = page[-1]
+        for role in await stored.context.records.find_undamaged(page, TokenRole):
+            name = role.key.removeprefix(prefix)
+            found += [{"role": name, "field": field} for field in role.record.too_long]
+    return found
+
+
 async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
     """Roles that point at an application which the service proves itself with."""
     targets = await self_targets(stored.context)
@@ -122,6 +120,7 @@ async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
 RULES: Final = (
     StoredRule(HealthProblem.CONFIG_INVALID, malformed_configurations),
     StoredRule(HealthProblem.DELAY_CLAMPED, clamped_delays),
+    StoredRule(HealthProblem.LIST_TOO_LONG, long_lists),
     StoredRule(HealthProblem.SELF_TARGET, roles_that_lend_the_service),
     StoredRule(HealthProblem.AUDIT_KEYS_SECRET, secret_audit_keys),
     StoredRule(HealthProblem.AUDIT_FILE_ANYWHERE, audit_files_anywhere),

@@ -1,5 +1,6 @@
 """The routes below auth/token."""
 
 from . import routes
+from .roles import TokenRole
 
-__all__ = ["routes"]
+__all__ = ["TokenRole", "routes"]

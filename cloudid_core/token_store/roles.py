@@ -19,7 +19,7 @@ from ..policies import DEFAULT as DEFAULT_POLICY
 from ..policies import normalised
 from ..routing import Call, NamedRecords
 from ..store import Found, keys
-from ..tokens import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, check_limits, merged
+from ..tokens import BATCH, DEFAULT, MOST_POLICIES, POLICIES, SERVICE, TokenLimits, check_limits, merged
 from ..values import listing
 
 MOST_GLOBS: Final = 64
@@ -83,6 +83,17 @@ class TokenRole(TokenLimits):
     @property
     def _allows_some(self) -> bool:
         return bool(self.allowed_policies or self.allowed_policies_glob)
+
+    @property
+    def too_long(self) -> tuple[str, ...]:
+        """The names of lists that are longer than may be written: earlier versions took them."""
+        bounds = {
+            "allowed_policies": MOST_POLICIES,
+            "allowed_policies_glob": MOST_GLOBS,
+            "disallowed_policies": MOST_POLICIES,
+            "disallowed_policies_glob": MOST_GLOBS,
+        }
+        return tuple(name for name, most in bounds.items() if len(getattr(self, name)) > most)
 
     def allows(self, policy: str) -> bool:
         """Whether a token may have a policy; `default` needs no permission but must not be forbidden."""

@@ -6,13 +6,25 @@ from .encoding import custom_token, is_id, new_id
 from .hierarchy import revoke, settle_children, tie
 from .issue import RANDOM_SIZE, Issue, Template, accessor_of, auth_block, make_own_token, mint, template
 from .record import Caller, Token
-from .settings import BATCH, DEFAULT, POLICIES, SERVICE, TokenLimits, TokenSettings, check, check_limits, merged
+from .settings import (
+    BATCH,
+    DEFAULT,
+    MOST_POLICIES,
+    POLICIES,
+    SERVICE,
+    TokenLimits,
+    TokenSettings,
+    check,
+    check_limits,
+    merged,
+)
 from .sweep import Sweep
 
 __all__ = [
     "BATCH",
     "DEFAULT",
     "DEPTH",
+    "MOST_POLICIES",
     "POLICIES",
     "RANDOM_SIZE",
     "SERVICE",

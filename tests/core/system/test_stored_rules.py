@@ -11,14 +11,14 @@ from attrs import evolve
 from cloudid_core import Secret
 from cloudid_core.audit.device import DeclaredDevice, Device
 from cloudid_core.auth_method.config import Config
-from cloudid_core.auth_method.roles import Role
 from cloudid_core.effects import Sleep
 from cloudid_core.health.problems import HealthProblem, Occurrence
-from cloudid_core.mounts.table import MountTable, change_mounts, mount_table
+from cloudid_core.mounts.table import TOKEN, MountTable, change_mounts
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
 from cloudid_core.system import stored_rules
 from cloudid_core.system.stored_rules import LOOK_PAUSE, MOST_OF_THE_TIME, PAGE, RULES, Stored
+from cloudid_core.token_store.roles import TokenRole
 from tests.installation import Installation
 from tests.logins import configure_logins
 
@@ -75,19 +75,19 @@ def test_what_the_environment_overrides_breaks_no_rule() -> None:
     assert "config_invalid" not in look(world)["problems"]
 
 
-def test_all_roles_of_a_mount_are_looked_at() -> None:
+def test_token_roles_with_long_lists_are_told_however_many_roles_there_are() -> None:
     world = Installation()
-    mount, count = world.mount(AUTH), 2 * PAGE + 1
-    for number in range(count):
-        role = {keys.role(mount.id, f"r{number:03}"): Role(max_jwt_exp=number)}
-        world.perform(world.context.records.commit(Changes({}, role)))
-    world.store.commit({}, {keys.role(mount.id, "r000"): b"damaged"}, ())
-    stored = Stored(world.context, world.perform(mount_table(world.context.records)).record)
-
-    def judge(name: str, role: Role) -> Occurrence | None:
-        return {"role": name} if role.max_jwt_exp % 100 == 0 else None
-
-    assert world.perform(stored.roles(mount, Role, judge)) == [{"role": "r100"}, {"role": "r200"}]
+    names = tuple(f"p{number}" for number in range(257))
+    for number in range(2 * PAGE + 1):
+        role = TokenRole(disallowed_policies=names) if number == 200 else TokenRole(allowed_policies_glob=names[:64])
+        world.perform(world.context.records.commit(Changes({}, {keys.role(TOKEN.id, f"r{number:03}"): role})))
+    world.store.commit({}, {keys.role(TOKEN.id, "r000"): b"damaged"}, ())
+    health = look(world)
+    assert health["problems"] == ["list_too_long"]
+    [detail] = health["problem_details"]
+    assert detail["remedy"] == 'POST auth/token/roles/r200 {"disallowed_policies": "…"}'
+    world.must("POST", "auth/token/roles/r200", {"disallowed_policies": names[:256]})
+    assert look(world)["problems"] == []
 
 
 def test_audit_devices_go_on_that_requests_could_have_anywhere() -> None:
