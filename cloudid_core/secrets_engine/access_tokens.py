@@ -38,6 +38,7 @@ from ..routing import Call, capture_name
 from ..store import NO_CHANGES, Changes, Found, keys, retry_on_conflict
 from ..values import rfc3339
 from . import config
+from .persistent_app import require_changed
 from .roles import Role, require_within_ceiling
 from .static_roles import NO_KEY, StaticRole, find_static_role, may_rotate
 from .token_secret import TokenSecret, replace_secret
@@ -111,6 +112,7 @@ async def _permit(call: Call) -> Grant[Role]:
     effective, client, config_expects = await config.in_use(context, mount, call.deadline)
     grounds = await lending(context.records, role.existing_client_id)
     await require_within_ceiling(client, effective, role)
+    await require_changed(call, effective, role)
     return Grant(
         role=found,
         client_id=role.existing_client_id,

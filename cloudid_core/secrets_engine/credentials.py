@@ -25,6 +25,7 @@ from ..store import Changes, Found, expected, keys, retry_on_conflict
 from ..tokens import new_id, owner_of, tie
 from .ceiling import check_ceiling
 from .config import find_config, in_use
+from .persistent_app import require_changed
 from .provisioning import PlannedAssignment, add_password_to, grant, make_application, paths_of, plan_assignments
 from .roles import Role, find_role, grants_of, require_within_ceiling
 
@@ -98,6 +99,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
     if role.record.existing_id:
         await lending(context.records, role.record.existing_client_id)
     await require_within_ceiling(client, config, role.record)
+    await require_changed(call, config, role.record)
     plan = await _plan(call, client, role.record, name)
     intent = await open_intent(
         context,

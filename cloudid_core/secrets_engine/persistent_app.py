@@ -21,6 +21,7 @@ from ..routing import Call, capture_name
 from ..store import Changes, Found, keys
 from ..tokens import new_id
 from ..values import fold
+from .ceiling import Ceiling
 from .grants import GroupGrant, RoleGrant
 from .provisioning import PlannedAssignment, grant, make_application, paths_of, plan_assignments, provider_spelling
 from .token_secret import TokenSecret
@@ -84,6 +85,18 @@ async def persist(call: Call, client: Client, key: str, role: Role, grounds: Cha
     if await find_intent(call.context, call.mount.id, kept.change_id):
         raise Refused(Code.ROLE_CHANGE_PENDING, retry_after=COME_AGAIN)
     await _change(call, client, key, role, kept, change, grounds)
+
+
+async def require_changed(call: Call, ceiling: Ceiling, role: Role) -> None:
+    """Refuse with `ROLE_CHANGE_PENDING` while the application of a role may still have more than a ceiling allows.
+
+    What a role gave up is removed after the role was written, and the provider may refuse that for long.
+    """
+    kept = role.persistent_app
+    if kept is None or not (ceiling.is_limited or ceiling.deny_privileged_roles):
+        return
+    if await find_intent(call.context, call.mount.id, kept.change_id):
+        raise Refused(Code.ROLE_CHANGE_PENDING, retry_after=COME_AGAIN)
 
 
 async def pointing(call: Call, client_id: str, role: str = "") -> Changes:

@@ -80,7 +80,9 @@ ROUTES: Final = RouteTable(
             operation=Operation.READ,
             program=credentials.generate_credentials,
             answers=Answers(
-                data=schemas.members(client_id=schemas.TEXT, client_secret=schemas.TEXT), lease=True, refusals=PROVIDER
+                data=schemas.members(client_id=schemas.TEXT, client_secret=schemas.TEXT),
+                lease=True,
+                refusals=(Code.ROLE_CHANGE_PENDING, *PROVIDER),
             ),
             has_side_effect=True,
             doc="Gives the client id and secret of a service principal, under a lease.",
@@ -91,7 +93,7 @@ ROUTES: Final = RouteTable(
                 operation=operation,
                 program=access_tokens.give_access_token,
                 form=access_tokens.TokenForm,
-                answers=Answers(data=access_tokens.MEMBERS, refusals=PROVIDER),
+                answers=Answers(data=access_tokens.MEMBERS, refusals=(Code.ROLE_CHANGE_PENDING, *PROVIDER)),
                 has_side_effect=True,
                 doc="Gives an access token of the role's application, without a lease: nobody can call it back.",
             )

@@ -167,6 +167,41 @@ def test_a_ceiling_that_shrinks_stops_issues_and_is_reported(
     assert (list(stopped["stopped"]), stopped["count"]) == (named, len(named))
 
 
+@pytest.mark.parametrize("path", [CREDS, "cloud/token/web"])
+def test_a_kept_application_gives_nothing_while_it_has_more_than_a_smaller_ceiling_allows(
+    engine: SecretsEngine, path: str
+) -> None:
+    """Its role asks for less already, but the provider has not removed the rest."""
+    wide = {
+        "azure_roles": engine.grants("Owner"),
+        "azure_groups": engine.groups(0),
+        "token_scopes": ["https://vault.azure.net/.default"],
+    }
+    engine.role(**wide, persist_app=True)
+    engine.must("GET", path)
+    limit(engine, allowed_scopes=[engine.scope], allowed_role_definitions=["Reader"])
+    engine.fail(method="DELETE", status=403, code="Forbidden")
+    engine.must("POST", ROLE, {"azure_roles": engine.grants("Reader"), "azure_groups": []})
+    for _ in range(3):
+        reply = engine.ask("GET", path)
+        assert (reply.status, reply.codes) == (503, ["role_change_pending"])
+        engine.pass_time(60)
+    engine.heal()
+    engine.pass_time(600)
+    engine.must("GET", path)
+    assert len(engine.alive("assignment")) == 1
+
+
+def test_a_kept_application_waits_only_until_the_provider_has_removed_what_its_role_gave_up(
+    engine: SecretsEngine,
+) -> None:
+    engine.role(azure_roles=engine.grants("Owner"), persist_app=True)
+    limit(engine, **EVERYTHING)
+    engine.must("POST", ROLE, {"azure_roles": engine.grants("Reader")})
+    engine.pass_time(5)
+    engine.must("GET", CREDS)
+
+
 @pytest.mark.parametrize("field", ["allowed_scopes", "allowed_role_definitions", "allowed_group_ids"])
 @pytest.mark.parametrize("narrowed", [False, True])
 def test_leases_beyond_a_ceiling_run_out_without_renewal(engine: SecretsEngine, field: str, narrowed: bool) -> None:
