@@ -112,7 +112,7 @@ async def _permit(call: Call) -> Grant[Role]:
     effective, client, config_expects = await config.in_use(context, mount, call.deadline)
     grounds = await lending(context.records, role.existing_client_id)
     await require_within_ceiling(client, effective, role)
-    await require_changed(call, effective, role)
+    await require_changed(context, mount, effective, role)
     return Grant(
         role=found,
         client_id=role.existing_client_id,

@@ -99,7 +99,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
     if role.record.existing_id:
         await lending(context.records, role.record.existing_client_id)
     await require_within_ceiling(client, config, role.record)
-    await require_changed(call, config, role.record)
+    await require_changed(context, mount, config, role.record)
     plan = await _plan(call, client, role.record, name)
     intent = await open_intent(
         context,

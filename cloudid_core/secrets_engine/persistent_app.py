@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve, frozen
 
 from ..background import Intent, abandon, abandoned_intent, closing, find_intent, marker, open_intent
-from ..context import Due
+from ..context import Context, Due
 from ..effects import Instant
 from ..errors import CloudidError, Code, Refused
 from ..mounts import Mount
@@ -87,7 +87,7 @@ async def persist(call: Call, client: Client, key: str, role: Role, grounds: Cha
     await _change(call, client, key, role, kept, change, grounds)
 
 
-async def require_changed(call: Call, ceiling: Ceiling, role: Role) -> None:
+async def require_changed(context: Context, mount: Mount, ceiling: Ceiling, role: Role) -> None:
     """Refuse with `ROLE_CHANGE_PENDING` while the application of a role may still have more than a ceiling allows.
 
     What a role gave up is removed after the role was written, and the provider may refuse that for long.
@@ -95,7 +95,7 @@ async def require_changed(call: Call, ceiling: Ceiling, role: Role) -> None:
     kept = role.persistent_app
     if kept is None or not (ceiling.is_limited or ceiling.deny_privileged_roles):
         return
-    if await find_intent(call.context, call.mount.id, kept.change_id):
+    if await find_intent(context, mount.id, kept.change_id):
         raise Refused(Code.ROLE_CHANGE_PENDING, retry_after=COME_AGAIN)
 
 

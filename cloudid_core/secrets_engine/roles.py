@@ -63,7 +63,7 @@ from .grants import (
     resolve,
     resolve_roles,
 )
-from .persistent_app import PersistentApp, forget, persist, pointing
+from .persistent_app import PersistentApp, forget, persist, pointing, require_changed
 from .provisioning import SIGN_IN_AUDIENCES
 from .token_secret import TokenSecret, forget_secret
 
@@ -444,13 +444,15 @@ async def stopped_by_ceiling(call: Call) -> Answer:
 
 
 async def lease_terms(context: Context, mount: Mount, role: str, provisioned: Provisioned) -> Found[Terms] | None:
-    """What now limits a lease of a role; `None` when that is gone. `CEILING_EXCEEDED` for what is no longer allowed."""
+    """What now limits a lease of a role; `None` when that is gone. Refused where a ceiling allows less than it has."""
     found = await find_role(context, mount, role)
     if found is None:
         return None
     config = await find_config(context, mount)
     if config is not None:
         check_ceiling(config.record, _handed_out(provisioned, found.record))
+        if not provisioned.application_id:
+            await require_changed(context, mount, config.record, found.record)
     return found.with_record(found.record.terms(context, mount))
 
 

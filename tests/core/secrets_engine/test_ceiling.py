@@ -178,17 +178,19 @@ def test_a_kept_application_gives_nothing_while_it_has_more_than_a_smaller_ceili
         "token_scopes": ["https://vault.azure.net/.default"],
     }
     engine.role(**wide, persist_app=True)
+    lease = {"lease_id": engine.must("GET", CREDS).body["lease_id"]}
     engine.must("GET", path)
     limit(engine, allowed_scopes=[engine.scope], allowed_role_definitions=["Reader"])
     engine.fail(method="DELETE", status=403, code="Forbidden")
     engine.must("POST", ROLE, {"azure_roles": engine.grants("Reader"), "azure_groups": []})
     for _ in range(3):
-        reply = engine.ask("GET", path)
-        assert (reply.status, reply.codes) == (503, ["role_change_pending"])
+        for reply in (engine.ask("GET", path), engine.ask("PUT", "sys/leases/renew", lease)):
+            assert (reply.status, reply.codes) == (503, ["role_change_pending"])
         engine.pass_time(60)
     engine.heal()
     engine.pass_time(600)
     engine.must("GET", path)
+    engine.must("PUT", "sys/leases/renew", lease)
     assert len(engine.alive("assignment")) == 1
 
 
