@@ -149,12 +149,20 @@ class Mutant:
         return "\n".join(difflib.unified_diff(before, after, name, mutation, n=2, lineterm=""))
 
     def take_effect(self) -> None:
-        """Give every function of the module the mutant's code."""
+        """Give every function of the module the mutant's code. Raises `LookupError` where there is none."""
         codes = dict(_codes(compile(self.tree, str(self.path), "exec", dont_inherit=True)))
-        for function in [each for each in gc.get_objects() if isinstance(each, FunctionType)]:
-            code = function.__code__
-            if code.co_filename == str(self.path) and (name := (code.co_qualname, code.co_firstlineno)) in codes:
-                function.__code__ = codes[name]
+        gc.unfreeze()  # the collector does not list what is frozen
+        functions = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
+        changed = [each for each in functions if _key(each.__code__, self.path) in codes]
+        if not changed:
+            raise LookupError(f"no function of {self.path} is loaded")
+        for function in changed:
+            function.__code__ = codes[_key(function.__code__, self.path)]
+
+
+def _key(code: CodeType, path: Path) -> tuple[str, int]:
+    """What `_codes` has for it; for the code of another file something that is not there."""
+    return (code.co_qualname, code.co_firstlineno) if code.co_filename == str(path) else ("", 0)
 
 
 class _Change(ast.NodeTransformer):

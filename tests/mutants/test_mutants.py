@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import gc
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.mutants.__main__ import COUNT, MUTATIONS, ROOMS, SEED, draw, mutants_of
+from tests.mutants.__main__ import COUNT, MUTATIONS, ROOMS, SEED, Mutant, another_operator, draw, mutants_of, nodes
 
 
 def test_the_same_seed_draws_the_same_of_every_room() -> None:
@@ -26,3 +29,25 @@ def test_a_mutant_differs_in_one_place(number: int) -> None:
     assert mutant.difference.count("\n@@") == 1
     compile(mutant.tree, "mutant", "exec")
     assert ast.unparse(mutant.tree) != ast.unparse(ast.parse(mutant.path.read_text()))
+
+
+def test_a_mutant_takes_effect_on_what_the_collector_does_not_list(tmp_path: Path) -> None:
+    mutant, module = late(tmp_path), dict[str, Any]()
+    exec(compile(mutant.path.read_text(), str(mutant.path), "exec"), module)
+    gc.freeze()
+    mutant.take_effect()
+    assert module["is_late"](5)
+
+
+def test_a_mutant_of_what_is_not_loaded_is_not_tried(tmp_path: Path) -> None:
+    with pytest.raises(LookupError):
+        late(tmp_path).take_effect()
+
+
+def late(folder: Path) -> Mutant:
+    """The mutant `>=` of a function in a file of its own."""
+    path = folder / "late.py"
+    path.write_text("def is_late(seconds):\n    return seconds > 5\n")
+    tree = ast.parse(path.read_text())
+    number = next(number for number, (node, _) in enumerate(nodes(tree)) if another_operator(node))
+    return Mutant("late", path, number, another_operator)
