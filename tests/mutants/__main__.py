@@ -46,11 +46,19 @@ ROOMS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
             "cloudid_core/background/journal.py",
             ("tests/core/background", "tests/core/secrets_engine/test_credentials.py"),
         ),
-        "leases": ("cloudid_core/leases/*.py", ("tests/core/leases", "tests/core/system/test_leases.py")),
-        "rotation": ("cloudid_core/rotation/*.py", ("tests/core/rotation",)),
+        "leases": (
+            "cloudid_core/leases/*.py",
+            ("tests/core/leases", "tests/core/system/test_leases.py", "tests/core/system/test_retiring.py"),
+        ),
+        "rotation": ("cloudid_core/rotation/*.py", ("tests/core/rotation", "tests/core/provider/test_identities.py")),
         "tokens": (
             "cloudid_core/tokens/*.py",
-            ("tests/core/tokens", "tests/core/token_store", "tests/core/test_wrapping.py"),
+            (
+                "tests/core/tokens",
+                "tests/core/token_store",
+                "tests/core/test_wrapping.py",
+                "tests/core/store/test_damaged.py",
+            ),
         ),
     }
 )

@@ -137,6 +137,40 @@ def test_what_becomes_of_an_intent_is_told() -> None:
     assert told == [("opened", 0), ("closed", 0), ("opened", 0), ("abandoned", 0), ("undone", 1)]
 
 
+def test_it_is_told_that_a_role_gave_its_application_to_the_journal() -> None:
+    world = engine_with_roles()
+    world.must("POST", "cloud/roles/kept", {"azure_roles": world.grants(), "persist_app": True})
+    world.must("GET", "cloud/creds/kept")
+    world.events.clear()
+    world.must("DELETE", "cloud/roles/kept")
+    assert [event.state for event in world.events if isinstance(event, IntentChanged)] == ["abandoned"]
+
+
+def test_what_is_looked_for_once_more_is_told() -> None:
+    world = engine_with_roles()
+    intent = opened(world)
+    world.pass_time(DEADLINE + GRACE + 2 * SETTLE_TIME)
+    world.events.clear()
+    world.perform(abandon(world.context, intent))
+    assert [event.state for event in world.events if isinstance(event, IntentChanged)] == ["abandoned"]
+
+
+def test_a_first_failure_is_followed_by_the_first_pause() -> None:
+    world = engine_with_roles()
+    made_and_abandoned(world)
+    world.fail("graph", status=403)
+    world.tick()
+    failing = found(world)
+    assert failing is not None
+    least, greatest = (queue.PAUSES.pause(1, chance) for chance in (0, 1))
+    assert (failing.attempts, least <= failing.due_at - world.clock <= greatest) == (1, True)
+
+
+def test_of_reasons_that_differ_in_the_request_of_the_provider_one_is_shown() -> None:
+    texts = (f"a (request 1){journal.BETWEEN_REASONS}b (request 1)", "", "a (request 2)", "c")
+    assert journal.different_reasons(texts) == ("a (request 1)", "b (request 1)", "c")
+
+
 def test_what_is_not_shown_is_looked_for_until_the_directory_has_settled() -> None:
     world = engine_with_roles()
     intent = opened(world)

@@ -97,6 +97,11 @@ def test_the_identity_of_the_host_is_on_record_before_it_is_used() -> None:
     assert engine.refused("GET", "cloud/creds/before") == (403, "self_target")
     body = {"application_object_id": other["object_id"]}
     assert engine.refused("POST", "cloud/roles/after", body) == (403, "self_target")
+    engine.must("POST", "auth/cloud/config", {"max_retries": 1})
+    assert engine.refused("GET", "cloud/creds/before") == (403, "self_target")
+    own = {name: engine.config[name] for name in ("client_id", "client_secret")}
+    engine.must("POST", "auth/cloud/config", own)  # from here on it is not the host's identity that is used
+    engine.must("GET", "cloud/creds/before")
 
 
 def platform_token(client_id: str, now: Instant) -> PlatformToken:

@@ -44,9 +44,17 @@ def test_a_secret_is_found_among_the_keys() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "ours, expires_at, is_alive", [(True, None, True), (True, 8.0, True), (True, 7.0, False), (False, None, False)]
+)
+def test_a_key_that_the_service_made_lives_until_its_end(ours: bool, expires_at: float | None, is_alive: bool) -> None:
+    current = evolve(key("new", ours=ours), expires_at=expires_at)
+    assert Rotation(mount_id="m", current=current, due_at=0.0).has_living_key(7.0) is is_alive
+
+
 def test_giving_up_keeps_the_configured_secret_and_sees_to_older_ones() -> None:
-    after = given_up(PROVING, 7.0, error="why")
-    assert (after.phase, after.due_at, after.error) == (Phase.OVERLAPPING, 7.0, "why")
+    after = given_up(evolve(PROVING, attempts=3), 7.0, error="why")
+    assert (after.phase, after.due_at, after.attempts, after.error) == (Phase.OVERLAPPING, 7.0, 0, "why")
     assert (after.new, after.replaced) == (None, None)
     assert after.current == PROVING.replaced
     assert after.outgoing == PROVING.outgoing
