@@ -268,6 +268,16 @@ def test_what_a_request_made_after_its_time_is_looked_for_once_more(is_undone: b
     assert found(world) is None
 
 
+def test_what_was_made_when_nothing_names_it_any_more_is_looked_for() -> None:
+    world = engine_with_roles()
+    call_provider(world)
+    provisioned = Provisioned(made_at=world.clock, unique_name=marker(world.context, "i"))
+    failure = StoreFailed("why")
+    world.perform(journal.look_again(world.context, "i", world.mount().id, provisioned, world.clock, failure))
+    world.pass_time(3 * SETTLE_TIME)
+    assert (world.alive("application"), found(world)) == ([], None)
+
+
 def test_what_may_be_accounted_for_is_not_removed() -> None:
     world = engine_with_roles()
     intent = made(world)

@@ -54,6 +54,15 @@ def test_an_application_that_a_role_keeps_is_removed_with_the_mount() -> None:
     assert is_clean(world)
 
 
+def test_what_the_journal_has_is_removed_with_the_mount() -> None:
+    world = engine_with_roles()
+    world.must("POST", "cloud/roles/kept", {"azure_roles": world.grants(), "persist_app": True})
+    world.must("DELETE", "cloud/roles/kept")
+    assert not is_clean(world)
+    assert world.ask("DELETE", DISABLE).status == 204
+    assert is_clean(world)
+
+
 def test_what_is_left_is_listed_with_its_reasons() -> None:
     world, accessor = stuck()
     assert world.must("LIST", "sys/retiring").data == {"keys": [accessor]}
