@@ -17,7 +17,7 @@ from tests.sampling import Sample, every
 from . import test_random
 from .invariants import check_always, check_in_the_end, check_recovery
 from .nodes import CLOUD, PAUSE, STORE, Nodes
-from .operations import OPERATIONS, Operation, furnished
+from .operations import OPERATIONS, Operation, furnished, prove_login_method_as
 from .recorded import RecordedInstallation
 from .test_exhaustive import go_through
 
@@ -204,6 +204,7 @@ def live(seed: int) -> Nodes:
         check_always(nodes)
     nodes.trouble = nodes.newcomer_at = nodes.stalls_at = None
     nodes.heal()
+    prove_login_method_as(nodes, 0)
     nodes.advance(2 * SETTLE_TIME)
     nodes.converge()
     check_in_the_end(nodes)
