@@ -30,7 +30,7 @@ from .metrics import Numbers
 from .mounts import SYSTEM
 from .provider import PROVIDER_FAILURES, refresh_ahead, refusal_of
 from .quotas import count_failed_login
-from .rotation import ensure_first, keep_identities, keep_plans
+from .rotation import keep_identities, keep_plans, keep_signing_keys
 from .settings import Settings
 from .store import Records, Sealer
 from .system import TROUBLES, declare_devices, metrics_answer, node_numbers, note_login, stored_rules, try_devices_again
@@ -62,7 +62,7 @@ async def open_service(settings: Settings) -> Service:
     records = Records(Sealer(await open_keyring(settings)), caches.records, partial(read_keyring, settings))
     node = Node((await RandomBytes(8)).hex(), settings.node_name, await Now())
     context = Context(settings, records, caches, CATALOG, node)
-    await ensure_first(context)
+    await keep_signing_keys(context)
     await declare_devices(context, settings.audit_devices)
     await keep_identities(context)
     return Service(context, RequestIds(await RandomBytes(KEY_SIZE)))
@@ -241,13 +241,18 @@ class Service:
     async def _keep_up(self) -> Instant:
         again = await refresh_cluster_view(self.context)
         await try_devices_again(self.context)
-        if await Now() >= self._refresh_at:
+        now = await Now()
+        was_set_back = now + REFRESH_PAUSE < self._refresh_at
+        if was_set_back:
+            self.context.node.count_again_at = 0.0
+            await keep_signing_keys(self.context)
+        if was_set_back or now >= self._refresh_at:
             await keep_plans(self.context)
             await keep_identities(self.context)
             await refresh_ahead(self.context.settings, self.context.caches)
             await self.context.records.learn_keys()
             self._refresh_at = await Now() + REFRESH_PAUSE
-        if await Now() >= self._look_at:
+        if was_set_back or await Now() >= self._look_at:
             self._look_at = await stored_rules.look(self.context, (*stored_rules.RULES, *TROUBLES))
         return again
 

@@ -140,10 +140,13 @@ class SigningKeys:
         return evolve(self, keys=keys, place=place, attempts=0, trouble="")
 
     def with_next(self, private: Secret, now: Instant, period: int) -> SigningKeys:
-        """The same with a key that signs one period from now, and is due to be followed then."""
-        signs_from = max(now, self.keys[-1].signs_from) + period
-        added = SigningKey(private=private, signs_from=signs_from)
-        return evolve(self, keys=(*self.keys, added), due_at=now + period)
+        """The same with a key that signs one period from now, and is due to be followed then.
+
+        Those that would sign later go: the period was longer, or the clock was set back.
+        """
+        added = SigningKey(private=private, signs_from=now + period)
+        kept = (self.keys[0], *(key for key in self.keys[1:] if key.signs_from <= added.signs_from))
+        return evolve(self, keys=(*kept, added), due_at=now + period)
 
 
 def first_keys(private: Secret, now: Instant, period: int) -> SigningKeys:

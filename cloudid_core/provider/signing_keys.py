@@ -127,7 +127,7 @@ async def refresh_ahead(settings: Settings, caches: Caches) -> None:
     for state in states:
         if now - state.used_at >= LONGEST_USE:
             cache.drop(state.key)
-        elif state.keys is None or now - state.keys.fetched_at >= REFRESH_AGE:
+        elif state.keys is None or not 0 <= now - state.keys.fetched_at < REFRESH_AGE:
             programs.append(_try_refresh(settings, caches, state, deadline))
     await gather(programs)
 

@@ -35,7 +35,7 @@ from .plan import find_undamaged_plan, replanned
 from .record import Rotation, find_undamaged_rotation
 from .root import HINT_LENGTH, find_root
 from .routes import STATE, as_told, rotate, shown_time, state_of
-from .signing_keys import begin_key, ensure_first, issuer_of, make_first, publication_key, replacing, roll_over
+from .signing_keys import begin_key, issuer_of, keep_signing_keys, make_first, publication_key, replacing, roll_over
 
 __all__ = [
     "HINT_LENGTH",
@@ -49,7 +49,6 @@ __all__ = [
     "begin_key",
     "commit_config",
     "credential_risks",
-    "ensure_first",
     "find_root",
     "find_undamaged_plan",
     "find_undamaged_rotation",
@@ -58,6 +57,7 @@ __all__ = [
     "issuer_of",
     "keep_identities",
     "keep_plans",
+    "keep_signing_keys",
     "make_first",
     "publication_key",
     "read_warnings",

@@ -51,18 +51,24 @@ async def make_first(issuer: Issuer, now: Instant, settings: Settings) -> dict[s
 
 
 @retry_on_conflict
-async def ensure_first(context: Context) -> None:
+async def keep_signing_keys(context: Context) -> None:
     """Make the first keys of a store that was initialised before there were any, and let them be published where that
-    was not asked for before. A damaged entry is left as it is."""
+    was not asked for before. A damaged entry is left as it is.
+
+    The next key is due within a period, though the period was longer until now, or the clock was set back.
+    """
     settings = context.settings
     for issuer in ISSUERS:
         found, expects = await context.records.find_for_writing(issuer.entry, SigningKeys)
+        now = await Now()
         if expects == {issuer.entry: ABSENT}:
-            made = await make_first(issuer, await Now(), settings)
-            await context.records.commit(Changes(expects, made))
-        elif found is not None and settings.publishes_to not in ("", found.record.place):
-            after = to_publish(found.record, await Now(), settings)
-            await context.records.commit(Changes(expects) | replacing(issuer, found.record, after))
+            await context.records.commit(Changes(expects, await make_first(issuer, now, settings)))
+        elif found is not None:
+            after = evolve(found.record, due_at=min(found.record.due_at, now + settings.signing_key_period))
+            if settings.publishes_to not in ("", after.place) or (after.publish_at or 0.0) > after.due_at:
+                after = to_publish(after, now, settings)
+            if after != found.record:
+                await context.records.commit(Changes(expects) | replacing(issuer, found.record, after))
 
 
 @retry_on_conflict

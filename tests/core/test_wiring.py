@@ -82,6 +82,13 @@ def plan_is_made_anew(installation: Installation) -> bool:
     return bool(installation.keys(plan))
 
 
+def signing_keys_are_due_again(installation: Installation) -> bool:
+    upkeep(installation)
+    installation.clock -= 300 * 86_400
+    upkeep(installation)
+    return installation.next_due <= installation.clock + installation.settings.signing_key_period
+
+
 def identities_are_kept(installation: Installation) -> bool:
     installation.store.commit({}, {}, (keys.IDENTITIES,))
     upkeep(installation)
@@ -122,7 +129,7 @@ def stops(key: str) -> Story:
 
 
 STORIES: Final[Mapping[str, Story]] = {
-    "open_service ensure_first": comes_back(keys.SIGNING_KEYS),
+    "open_service keep_signing_keys": comes_back(keys.SIGNING_KEYS),
     "open_service declare_devices": devices_are_declared,
     "open_service keep_identities": comes_back(keys.IDENTITIES),
     "Service.tick self._told": background_leads,
@@ -130,6 +137,7 @@ STORIES: Final[Mapping[str, Story]] = {
     "Service._keep_up refresh_cluster_view": node_is_seen,
     "Service._keep_up try_devices_again": devices_are_tried_again,
     "Service._keep_up keep_plans": plan_is_made_anew,
+    "Service._keep_up keep_signing_keys": signing_keys_are_due_again,
     "Service._keep_up keep_identities": identities_are_kept,
     "Service._keep_up refresh_ahead": signing_keys_are_refreshed_ahead,
     "Service._keep_up self.context.records.learn_keys": keys_of_others_are_learnt,

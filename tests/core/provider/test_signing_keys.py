@@ -177,6 +177,15 @@ def test_a_set_in_use_is_refreshed_ahead() -> None:
     assert requests(setting) == 2 * CYCLE
 
 
+def test_keys_that_were_fetched_while_the_clock_was_ahead_are_refreshed() -> None:
+    setting = published()
+    _ = get(setting)
+    publish(setting, jwk("k2"))
+    setting.later(-300 * DAY)
+    setting.world.perform(refresh_ahead(setting.context.settings, setting.context.caches))
+    assert set(get(setting).keys) == {"k2"}
+
+
 def test_a_refresh_ahead_that_fails_changes_nothing() -> None:
     setting = published()
     keys = get(setting)

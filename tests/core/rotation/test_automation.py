@@ -231,6 +231,7 @@ def test_a_clock_that_was_set_back_does_not_put_rotation_off_for_ever() -> None:
     first = world.configured()
     world.clock += 300 * DAY
     world.must("POST", "cloud/config", {"rotation_period": 3600})
+    world.perform(world.service.upkeep())
     world.clock -= 300 * DAY
     world.perform(world.service.upkeep())
     world.pass_time(2 * HOUR)

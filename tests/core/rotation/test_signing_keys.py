@@ -101,6 +101,50 @@ def test_a_key_that_an_operator_asks_for_signs_one_period_later() -> None:
         assert jwt.get_unverified_header(identity_token(world))["kid"] == kid
 
 
+def test_a_key_that_an_operator_asks_for_while_another_is_to_come_signs_no_later() -> None:
+    world = Installation(issuer="https://id.test")
+    for _ in range(2):
+        signs_from = world.must("POST", "sys/rotate/signing-keys").data["signs_from"]
+        assert rfc3339.parse(signs_from) == world.clock + DAY
+    world.advance(DAY)
+    assert jwt.get_unverified_header(identity_token(world))["kid"] == kids(world)[-1]
+
+
+@pytest.mark.parametrize("days", [0, 10])
+def test_a_shorter_period_counts_once_a_node_has_it_and_no_key_is_due_later(days: int) -> None:
+    world = Installation(issuer="https://id.test", signing_key_period=30 * DAY)
+    world.must("POST", "sys/rotate/signing-keys")
+    world.advance(days * DAY)
+    world.restart(signing_key_period=DAY)
+    follow(world)
+
+
+@pytest.mark.parametrize("days", [0, 3])
+def test_a_clock_that_was_set_back_does_not_put_the_next_key_off(days: int) -> None:
+    """Whether or not the keys of the wrong time had begun to sign."""
+    world = Installation(issuer="https://id.test")
+    world.clock += 300 * DAY
+    for _ in range(days + 1):
+        world.tick()
+        world.advance(DAY)
+    world.perform(world.service.upkeep())
+    world.clock -= 300 * DAY
+    world.perform(world.service.upkeep())
+    follow(world)
+
+
+def follow(world: Installation) -> None:
+    """Within a period another key is published, and after another one it signs; what signs until then is published."""
+    before = kids(world)
+    for _ in range(2):
+        assert jwt.get_unverified_header(identity_token(world))["kid"] in before
+        world.advance(DAY)
+        world.tick()
+        before, earlier = kids(world), before
+        assert before[-1] not in earlier
+    assert jwt.get_unverified_header(identity_token(world))["kid"] == earlier[-1]
+
+
 def test_no_operator_publishes_too_many_keys() -> None:
     world = Installation()
     statuses = [world.ask("POST", "sys/rotate/signing-keys").status for _ in range(MOST_KEYS + 1)]

@@ -140,6 +140,18 @@ def test_what_the_store_holds_is_counted_seldom() -> None:
     assert world.one("cloudid_quotas", "rate-limit") == 1
 
 
+def test_a_clock_that_was_set_back_holds_up_neither_counts_nor_looks() -> None:
+    world = Counting()
+    world.clock += 86_400
+    world.perform(world.service.upkeep())
+    assert world.one("cloudid_quotas", "rate-limit") == 0
+    world.clock -= 86_400
+    world.must("POST", "sys/quotas/rate-limit/q", {"rate": 1000})
+    world.perform(world.service.upkeep())
+    assert world.one("cloudid_quotas", "rate-limit") == 1
+    assert world.service._look_at < world.clock + 3600
+
+
 def test_counting_stops_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "MOST_COUNTED", 5)
     monkeypatch.setattr(metrics, "PAGE", 2)
