@@ -152,6 +152,12 @@ def test_refuses(document: object) -> None:
     refusal(json.dumps(document))
 
 
+def test_an_answer_may_have_to_be_wrapped_for_one_exact_time() -> None:
+    block = {"capabilities": ["read"], "min_wrapping_ttl": 60, "max_wrapping_ttl": "1m"}
+    (rule,) = parse("p", json.dumps({"path": {"a": block}})).rules
+    assert (rule.min_wrapping_ttl, rule.max_wrapping_ttl) == (60, 60)
+
+
 @pytest.mark.parametrize(
     "text",
     [

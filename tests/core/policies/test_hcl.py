@@ -69,6 +69,7 @@ def test_reads(text: str, members: dict[str, Any]) -> None:
         ('a = "\\q"', "bad escape"),
         ("a = [for x in y : x]", "not quoted"),
         ("a " + '"b"' * 3000 + " {}", "too deep at line 1, column 27"),
+        ("a {" * 9 + "}" * 9, "too deep at line 1"),
         ("a = [" + "1," * 20_000 + "]", "too large at line 1"),
     ],
 )

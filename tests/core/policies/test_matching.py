@@ -28,6 +28,27 @@ def acl_of(*documents: dict[str, str]) -> Acl:
     )
 
 
+@pytest.mark.parametrize(
+    "pattern, yes, no",
+    [
+        ("a/b/c", ["a", "a/b", "A"], ["a/b/c", "a/b/c/d", "b", "a/c"]),
+        ("a/b", ["a"], ["ab", "a/bc"]),
+        ("ab*", ["ab", "abc", "abc/d"], ["a", "b"]),
+        ("a/b*", ["a", "a/b", "a/bc/d"], ["a/c", "b"]),
+        ("*", ["a", "a/b"], []),
+        ("+/b", ["a", "x"], ["a/b", "a/x"]),
+        ("a*/b", ["a*"], ["ab", "abc"]),
+    ],
+)
+def test_what_is_below_a_path_is_reached_by_what_grants_something_there(
+    pattern: str, yes: list[str], no: list[str]
+) -> None:
+    subject = acl_of({pattern: "read"})
+    assert [path for path in yes if not subject.reaches(path)] == []
+    assert [path for path in no if subject.reaches(path)] == []
+    assert not acl_of({pattern: "deny"}).reaches(yes[0])
+
+
 def test_capabilities_do_not_depend_on_the_case_of_the_path() -> None:
     assert acl_of({"a/b": "read"}).capabilities("A/B") == {"read"}
 
