@@ -83,6 +83,11 @@ def test_a_chosen_text_with_other_than_visible_ascii_is_refused(chosen: str) -> 
         encoding.custom_token(chosen, RING)
 
 
+@pytest.mark.parametrize("chosen", ["x", "x" * 128])
+def test_a_chosen_text_has_one_to_128_characters(chosen: str) -> None:
+    assert encoding.custom_token(chosen, RING).id == encoding.id_of(chosen, RING)
+
+
 @pytest.mark.parametrize("shown", ["", "a b", "\n", "x" * 129, "ü"])
 def test_a_text_that_is_no_token_has_no_id(shown: str) -> None:
     assert encoding.id_of(shown, RING) is None
