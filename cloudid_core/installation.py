@@ -10,7 +10,7 @@ from attrs import frozen
 from .caches import Caches
 from .context import KEYRING_BYTES, make_keyring, open_keyring, seal_keyring
 from .credentials import ISSUERS
-from .effects import ABSENT, Commit, Instant, Now, RandomBytes, ReadEntry
+from .effects import ABSENT, Commit, Instant, ListKeys, Now, RandomBytes, ReadEntry
 from .errors import Code, Conflict, Refused
 from .mounts import MOUNT_BYTES, TOKEN, default_mounts
 from .rotation import make_first
@@ -28,9 +28,11 @@ class Unshown:
 async def initialise(settings: Settings, root_token: Secret | None = None) -> Secret:
     """Prepare an empty store, and answer the root token: it is stored nowhere and shown only now.
 
-    `root_token` fixes its text, for development only. Refused with `MALFORMED_REQUEST` when the store is in use.
+    `root_token` fixes its text, for development only. Refused with `MALFORMED_REQUEST` when the store is not empty.
     Run `confirm_root_token` once the token has been shown.
     """
+    if await ListKeys("", "", 1) and not await is_initialised():
+        raise Refused(Code.MALFORMED_REQUEST, "a store without its key ring, as a failed copy: remove what is there")
     now = await Now()
     keyring = make_keyring(now, await RandomBytes(KEYRING_BYTES))
     records = Records(Sealer(keyring), Caches(settings).records)

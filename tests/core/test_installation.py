@@ -60,6 +60,15 @@ def test_a_store_is_initialised_once() -> None:
     assert refused.value.code is Code.MALFORMED_REQUEST
 
 
+def test_what_is_left_of_a_store_is_not_initialised() -> None:
+    """A copy that was killed, for one: what its key ring sealed would be lost among new entries."""
+    host = NeverWaits()
+    host.store.commit({}, {keys.token("left"): b"sealed"}, ())
+    with pytest.raises(Refused, match="without its key ring"):
+        run_now(initialise(SETTINGS), host)
+    assert host.store.list("", "", 2) == (keys.token("left"),)
+
+
 def test_it_happens_whole_or_not_at_all() -> None:
     """Whatever goes wrong: either nothing is there, and it can be done again, or all is there."""
 
