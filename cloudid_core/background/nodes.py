@@ -15,7 +15,7 @@ import attrs
 
 from ..context import Context
 from ..effects import CompareClocks, Instant, Now, Record
-from ..errors import Conflict, HostFailure, RecordFailed
+from ..errors import Conflict, HostFailure, RecordFailed, Refused
 from ..events import SettingsDiffer
 from ..health import NodeRecord
 from ..settings import Settings
@@ -60,7 +60,7 @@ async def refresh_cluster_view(context: Context) -> Instant:
     node = context.node
     try:
         await _look(context)
-    except HostFailure:
+    except (HostFailure, Refused):  # refused: the master key does not open the key ring any more
         node.last_look_failed = True
         raise
     node.last_look_failed = node.last_read_failed = False

@@ -57,7 +57,7 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
     while True:
         try:
             table = table or await mount_table(context.records)
-        except HostFailure as failure:
+        except (HostFailure, Refused) as failure:  # refused: the key ring is not to be opened any more
             return await respond_without_store(failure, context, catalog, exchange)
         if found is None:
             context.node.last_read_failed = False
@@ -85,7 +85,7 @@ def remembered(context: Context, request: Request) -> tuple[Found[MountTable], D
 
 
 async def respond_without_store(
-    failure: HostFailure, context: Context, catalog: Catalog, exchange: Exchange
+    failure: HostFailure | Refused, context: Context, catalog: Catalog, exchange: Exchange
 ) -> Response:
     """The response about the state of this node, by the mounts that were read last. Raises `failure` for all else."""
     context.node.last_read_failed = True

@@ -13,8 +13,9 @@ from cloudid_core.background.leadership import LENGTH
 from cloudid_core.background.loop import CLUSTER_ROUND_INTERVAL, LEADER_CHECK_INTERVAL, ROUND_INTERVAL
 from cloudid_core.background.nodes import ALONE_PAUSE, FORGOTTEN, GONE, LOOK_PAUSE, digests
 from cloudid_core.clouds import CLOUDS
+from cloudid_core.context.keyring import add_master_key, begin_data_key, drop_other_master_keys
 from cloudid_core.effects import ClockReading, Commit, Effect, ListKeys, ReadEntries, ReadEntry
-from cloudid_core.errors import CloudidError, HostFailure
+from cloudid_core.errors import CloudidError, HostFailure, Refused
 from cloudid_core.events import SettingsDiffer
 from cloudid_core.settings import Settings
 from cloudid_core.store import keys
@@ -210,6 +211,26 @@ def test_one_failed_read_makes_health_fail_only_until_the_store_answers_again() 
     assert world.ask("GET", "sys/health", token="").status == 503
     world.failing = ()
     assert world.ask("GET", "sys/health", token="").status == 200
+
+
+@pytest.mark.parametrize("is_read_first", [True, False])
+def test_health_fails_where_the_master_key_opens_no_more_what_others_write(is_read_first: bool) -> None:
+    """The others were restarted with another one, and this node was forgotten."""
+    world = Installation()
+    new = Secret("a5" * 32)
+    world.perform(add_master_key(world.settings, new))
+    other = world.open_node(master_key=new)
+    world.perform(drop_other_master_keys(other.context.settings))
+    world.perform(begin_data_key(other.context))
+    if is_read_first:  # by a request, health itself
+        with world.requests_to(other):
+            world.must("POST", "sys/mounts/more", {"type": "cloud"})
+    else:
+        world.perform(other.upkeep())
+        with pytest.raises(Refused, match="sealed"):
+            world.perform(world.service.upkeep())
+    health = world.ask("GET", "sys/health", token="")
+    assert (health.status, health.body["problems"]) == (503, ["store_unavailable"])
 
 
 def test_health_fails_while_the_store_takes_no_writes() -> None:
