@@ -170,7 +170,7 @@ class Verifier:
         """
         key_set, role = self._key_set, self._role
         try:
-            claims = verify_login_jwt(token, key_set, JwtCaches(1), "", LONGEST_TOKEN)
+            claims = verify_login_jwt(token.strip(), key_set, JwtCaches(1), "", LONGEST_TOKEN)
             check_claims(
                 claims,
                 now=now,

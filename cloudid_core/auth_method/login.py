@@ -173,12 +173,15 @@ def trust_of(settings: Settings, snapshot: Snapshot, key_set: KeySet) -> Trust:
 
 
 async def verified_claims(call: Call, form: LoginForm, snapshot: Snapshot) -> tuple[Claims, KeySet]:
-    """The claims of a token whose signature holds, and the keys it was verified with."""
+    """The claims of a token whose signature holds, and the keys it was verified with.
+
+    Clients that send a file (`jwt=@FILE`) send the end of its line with the token.
+    """
     context, key_set = call.context, known_keys(snapshot.identity, call.now) or await fetched_keys(call, snapshot)
     while True:
         try:
             return verify_login_jwt(
-                form.jwt, key_set, context.caches, call.mount.id, context.settings.jwt_limit
+                form.jwt.strip(), key_set, context.caches, call.mount.id, context.settings.jwt_limit
             ), key_set
         except UnknownKey as unknown:
             key_set = await _newer_keys(call, snapshot, unknown.kid)

@@ -93,6 +93,10 @@ def test_who_is_admitted_is_told() -> None:
     assert (identity.token_type, identity.expires_at) == ("app", NOW + 3600)
 
 
+def test_a_token_from_a_file_ends_with_its_line() -> None:
+    assert isinstance(verifier().verify(f"{mint()}\n", now=NOW), Admitted)
+
+
 def hs256(key: bytes) -> str:
     """Signed with the tenant's public key as if that were a shared secret."""
     text = f"{encode(json.dumps({**HEADER, 'alg': 'HS256'}).encode())}.{encode(json.dumps(said()).encode())}"

@@ -49,6 +49,14 @@ def test_the_body_of_a_login_is_explained_and_gives_no_token() -> None:
     assert b"client_token" not in reply.response.body
 
 
+def test_a_token_from_a_file_ends_with_its_line() -> None:
+    world = Installation()
+    body = login_form(world, configure_logins(world))
+    body["jwt"] = f"{body['jwt']}\r\n"
+    world.must("POST", "auth/cloud/login", body, "")
+    assert explained(world, body)["verdict"] == "admitted"
+
+
 def test_all_failures_are_told_with_what_was_expected_and_what_was_found() -> None:
     world = Installation()
     machine = configure_logins(world, bound_locations="elsewhere", bound_resource_groups="another", max_jwt_exp=1)
