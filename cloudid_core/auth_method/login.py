@@ -88,7 +88,7 @@ async def _log_in_on(snapshot: Snapshot, call: Call, form: LoginForm) -> Answer:
             proven.resource_id = claims.machine.written
         facts, role = facts_at_hand(snapshot.identity, claims, call.now), snapshot.role
         try:
-            if not network.contains(role.token_bound_cidrs, call.remote_address):
+            if role.token_bound_cidrs and not network.contains(role.token_bound_cidrs, call.remote_address):
                 raise Refused(Code.SOURCE_ADDRESS_REFUSED)
             check_claims(
                 claims,
