@@ -105,7 +105,7 @@ soak: $(READY) ## Watch each server for MINUTES: memory, descriptors and store m
 fuzz: $(READY_FOR_FUZZ) ## Fuzz each parser for SECONDS, by coverage, then alter TOKENS login tokens (an hour)
 	@$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --tokens $(TOKENS)
 
-mutants: $(READY) ## Put 50 mistakes into journal, leases, rotation and tokens: the tests notice nine of ten (20 minutes)
+mutants: $(READY) ## Put 50 mistakes into journal, leases, rotation and tokens: the tests notice nine of ten (five minutes)
 	@nice $(BIN)/python -m tests.mutants
 
 terraform: $(READY) ## Take everything that Terraform makes through its whole life, with the provider in the folder MIRROR
