@@ -213,6 +213,7 @@ def client_of(context: Resources, mount: Mount, config: Account, version: int, d
         retry=config.retry,
         owner=owner_of(mount, version),
         deadline=deadline,
+        records=context.records,
     )
 
 

@@ -3,18 +3,25 @@
 The directory has one list of them for each application, which is replaced as a whole: what is there is read, and
 written back with one more or without one. What is written back names its key by id alone. The directory refuses an id
 that it does not know, so a certificate that somebody removed meanwhile does not come back; the list is read anew then.
+
+A certificate that the list does not show yet would be lost. So one change of a list is made at a time, whichever nodes,
+mounts and roles want to, and none before the list shows all that was added within the settle time.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Final
+from collections.abc import Callable, Mapping, Set
+from contextlib import suppress
+from typing import Final, TypeAlias
 
 import msgspec
+from attrs import evolve, field, frozen
 
-from ..effects import Instant
-from ..errors import ProviderAmbiguous, ProviderProblem
+from ..effects import Instant, Now, Program
+from ..errors import CloudidError, Code, Conflict, ProviderAmbiguous, ProviderProblem, Refused
 from ..forms import Json
+from ..store import Changes, Found, keys
 from ..values import rfc3339
 from .client import Client, get_json
 from .objects import address, directory_call
@@ -27,8 +34,33 @@ TRIES: Final = 3
 """How often a list is read anew that others change at the same time."""
 
 
+UNDER_WAY: Final = "another change of the application's certificates is under way"
+LAGGING: Final = "the directory does not show all certificates of the application yet"
+
+_Change: TypeAlias = Callable[[Set[str]], Program[bool]]
+"""Changes a list once that shows certificates of these names; `False` if nothing differs."""
+
+
+@frozen
+class CertificateList:
+    """What whoever changes the certificates of an application has to know."""
+
+    busy_until: Instant = 0.0
+    """Until then a change of somebody else may be under way."""
+    added: Mapping[str, Instant] = field(factory=dict[str, Instant])
+    """When the latest certificates were added, by their names."""
+
+    def since(self, instant: Instant) -> dict[str, Instant]:
+        """Those that were added after an instant."""
+        return {name: at for name, at in self.added.items() if at > instant}
+
+
 class _Listed(msgspec.Struct, rename="camel"):
     key_credentials: list[dict[str, Json]]
+
+    @property
+    def names(self) -> set[Json]:
+        return {one.get("displayName") for one in self.key_credentials}
 
     def without(self, name: str) -> list[dict[str, Json]]:
         return [one for one in self.key_credentials if one.get("displayName") != name]
@@ -50,23 +82,78 @@ async def add_certificate(
         "startDateTime": rfc3339.show(starts_at),
         "endDateTime": rfc3339.show(ends_at),
     }
-    try:
-        await _rewrite(client, object_id, name, [added])
-    except ProviderAmbiguous:
-        known = await _listed(client, object_id)
-        if known.without(name) == known.key_credentials:
-            raise
+
+    async def add(shown: Set[str]) -> bool:
+        try:
+            return await _rewrite(client, object_id, name, [added], shown)
+        except ProviderAmbiguous:
+            if name not in (await _listed(client, object_id)).names:
+                raise
+            return True
+
+    await _in_turn(client, object_id, name, add, adds=True)
 
 
 async def remove_certificate(client: Client, object_id: str, name: str) -> bool:
     """Remove the certificate of that name; `False` if none shows, or no such application."""
-    return await unless(is_absent, _rewrite(client, object_id, name, []), False)
+
+    async def remove(shown: Set[str]) -> bool:
+        return await unless(is_absent, _rewrite(client, object_id, name, [], shown), False)
+
+    return await _in_turn(client, object_id, name, remove, adds=False)
 
 
-async def _rewrite(client: Client, object_id: str, name: str, added: list[dict[str, Json]]) -> bool:
-    """Replace what is listed under a name; `False` if nothing differs."""
-    for tries_left in reversed(range(TRIES)):
+async def _in_turn(client: Client, object_id: str, name: str, change: _Change, *, adds: bool) -> bool:
+    """Make a change while nobody else makes one; `DEADLINE_PASSED` if its turn does not come.
+
+    A change without a definite end may be under way for a while, and what it was to add may be there.
+    """
+    claim = await _claim(client, object_id, name, adds=adds)
+    added = dict(claim.record.added)
+    try:
+        is_changed = await change(added.keys() - {name})
+    except (ProviderProblem, Refused):
+        added.pop(name, None)
+        await _release(client, claim, added)
+        raise
+    await _release(client, claim, added)
+    return is_changed
+
+
+async def _claim(client: Client, object_id: str, name: str, *, adds: bool) -> Found[CertificateList]:
+    key, settings, retries = keys.certificates(object_id), client.settings, 0
+    while True:
+        found, expects = await client.records.find_for_writing(key, CertificateList)
+        before, now = found.record if found else CertificateList(), await Now()
+        if now >= before.busy_until:
+            added = before.since(now - settings.settle_time)
+            added.pop(name, None)  # nobody has to see what is to be removed
+            if adds:
+                added[name] = now
+            claim = CertificateList(client.deadline.at + settings.request_grace, added)
+            with suppress(Conflict):
+                return Found(key, claim, await client.records.commit(Changes(expects, {key: claim})))
+        retries += 1
+        if not await pause(client, retries):
+            raise Refused(Code.DEADLINE_PASSED, UNDER_WAY)
+
+
+async def _release(client: Client, claim: Found[CertificateList], added: Mapping[str, Instant]) -> None:
+    after = Changes(claim.expected, {claim.key: evolve(claim.record, busy_until=0.0, added=added)})
+    with suppress(CloudidError):  # the claim ends by itself
+        await client.records.commit(after if added else Changes(claim.expected, deletes=(claim.key,)))
+
+
+async def _rewrite(client: Client, object_id: str, name: str, added: list[dict[str, Json]], shown: Set[str]) -> bool:
+    """Replace what is listed under a name, once the list shows what it has to; `False` if nothing differs."""
+    tries = retries = 0
+    while True:
         known = await _listed(client, object_id)
+        retries += 1
+        if shown - known.names:
+            if not await pause(client, retries):
+                raise Refused(Code.DEADLINE_PASSED, LAGGING)
+            continue
         wanted = known.without(name) + added
         if wanted == known.key_credentials:
             return False
@@ -75,10 +162,10 @@ async def _rewrite(client: Client, object_id: str, name: str, added: list[dict[s
             await client.call(directory_call(client, "PATCH", target, {"keyCredentials": wanted}, idempotent=False))
             return True
         except ProviderProblem as problem:
+            tries += 1
             is_overtaken = (problem.status, problem.code) == OVERTAKEN
-            if not (is_overtaken and tries_left and await pause(client)):
+            if not (is_overtaken and tries < TRIES and await pause(client)):
                 raise
-    raise AssertionError  # the last try returns or raises
 
 
 async def _listed(client: Client, object_id: str) -> _Listed:

@@ -21,6 +21,7 @@ from ..errors import (
     TimeIsUp,
 )
 from ..forms import Json
+from ..store import Records
 from ..values import Secret
 from .assertions import Assertions, Source
 from .calls import RetryBudget, deliver
@@ -91,6 +92,7 @@ class Client(BaseClient, frozen=True, kw_only=True):
     tenant: str
     credentials: Credentials
     owner: str
+    records: Records
 
     @property
     def budget(self) -> RetryBudget:

@@ -101,14 +101,14 @@ async def retire(job: Job, mount: Mount, holder: Found[SecretHolder] | None, fou
     is_used = bool(rotation.role) or client.credentials.client_secret == rotation.current.secret
     if not is_used or not is_home(client, holder.record, rotation):
         await _write(job, found, overruled(rotation, OVERRULED))
-    elif not (rotation.replaced or rotation.outgoing):
-        await _remove_replaced(job, client, found)  # nothing was replaced: a first secret
     elif await accepted(job.context, mount, client, rotation, rotation.current):
         await _remove_replaced(job, client, found)
     elif rotation.replaced and await accepted(job.context, mount, client, rotation, rotation.replaced):
         await switch_back(job.context, holder, found, job.now, job.fence)
-    else:
+    elif rotation.replaced or rotation.outgoing:
         await _write(job, found, evolve(rotation, error=STUCK))
+    else:  # a first secret: nothing waits for it to be accepted again
+        await _write(job, found, evolve(rotation, phase=Phase.IDLE, attempts=0, error=STUCK))
 
 
 async def _remove_replaced(job: Job, client: Client, found: Found[Rotation]) -> None:

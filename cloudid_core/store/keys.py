@@ -72,6 +72,11 @@ def policy(name: str) -> str:
     return f"{POLICIES}{name}"
 
 
+def certificates(object_id: str) -> str:
+    """What is known of an application's list of certificates."""
+    return f"certificates/{object_id}"
+
+
 def applied(folder: str) -> str:
     """What was made out of a folder of files."""
     return f"{APPLIED}{folder}"

@@ -114,6 +114,7 @@ def client(context: Context, **changes: Any) -> Client:
         owner="mount:1",
         deadline=Deadline(START + 90),
         retry=RetryPolicy(),
+        records=context.records,
     )
     return replace(usual, **changes)
 

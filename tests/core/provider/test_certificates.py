@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from attrs import evolve
+from msgspec.structs import replace
 
 from cloudid_core.credentials.application_keys import self_signed
-from cloudid_core.effects import HttpRequest
-from cloudid_core.errors import ProviderProblem
+from cloudid_core.deadline import Deadline
+from cloudid_core.effects import HttpRequest, Program
+from cloudid_core.errors import ProviderProblem, Refused
 from cloudid_core.provider.certificates import add_certificate, remove_certificate
+from cloudid_core.provider.client import Client
 from cloudid_core.testing.rsa_keys import private_key_pem
 from cloudid_core.values import Secret
 from cloudid_servers.provider_simulator import Answer
+from cloudid_servers.provider_simulator.world.objects import Application
 
 from .cloud import START
-from .test_simulated import Simulated, simulated
-
-__all__ = ["simulated"]
+from .test_simulated import Simulated
 
 DER = self_signed(Secret(private_key_pem("key 0 of a world")), 1, START - 60, START + 60)
 NOBODY = "5f0b0c5e-0000-4000-8000-000000000000"
 
 
-@pytest.fixture(autouse=True)
-def none_is_there(simulated: Simulated) -> None:
-    for name in names(simulated):
-        assert name is not None
-        remove(simulated, name)
+LONGEST_DELAY = 20
+
+
+@pytest.fixture
+def simulated() -> Simulated:
+    """Its second application has no certificate."""
+    simulated = Simulated()
+    empty_list(simulated)
+    return simulated
 
 
 def application_of(simulated: Simulated) -> str:
@@ -33,28 +42,68 @@ def application_of(simulated: Simulated) -> str:
     return object_id
 
 
-def add(simulated: Simulated, name: str, der: bytes = DER) -> None:
-    ends_at = START + 60
-    added = add_certificate(
-        simulated.client,
+def stands(simulated: Simulated) -> Application:
+    application = simulated.simulator.world.directory.applications.get(application_of(simulated))
+    assert application is not None
+    return application
+
+
+def names(simulated: Simulated) -> list[str | None]:
+    return [one.display_name for one in stands(simulated).certificates]
+
+
+def empty_list(simulated: Simulated) -> None:
+    """Somebody else removes all."""
+    without = evolve(stands(simulated), certificates=())
+    simulated.simulator.world.directory.applications.put(application_of(simulated), without)
+
+
+def within(simulated: Simulated, seconds: float) -> Client:
+    """The client of a request that has so long from now."""
+    return replace(simulated.client, deadline=Deadline(simulated.world.clock + seconds))
+
+
+def adding(simulated: Simulated, name: str, der: bytes = DER, seconds: float = 90) -> Program[None]:
+    return add_certificate(
+        within(simulated, seconds),
         application_of(simulated),
         name=name,
         key_id=f"{len(name):08}-0000-4000-8000-000000000000",
         der=der,
         starts_at=START - 60,
-        ends_at=ends_at,
+        ends_at=START + 60,
     )
-    simulated.world.perform(added)
 
 
-def names(simulated: Simulated) -> list[str | None]:
-    application = simulated.simulator.world.directory.applications.get(application_of(simulated))
-    assert application is not None
-    return [one.display_name for one in application.certificates]
+def add(simulated: Simulated, name: str, seconds: float = 90) -> None:
+    simulated.world.perform(adding(simulated, name, seconds=seconds))
 
 
 def remove(simulated: Simulated, name: str, object_id: str = "") -> bool:
-    return simulated.world.perform(remove_certificate(simulated.client, object_id or application_of(simulated), name))
+    removing = remove_certificate(within(simulated, 90), object_id or application_of(simulated), name)
+    return simulated.world.perform(removing)
+
+
+def pass_settle_time(simulated: Simulated) -> None:
+    simulated.world.advance(simulated.client.settings.settle_time + 1)
+
+
+def lag(simulated: Simulated) -> None:
+    """What is read is that old."""
+    simulated.control("POST", "/simulator/behaviour", {"delays": {"reads": LONGEST_DELAY}})
+
+
+def delay_answers(simulated: Simulated, seconds: float) -> None:
+    handle = simulated.simulator.handle
+
+    def handle_slowly(request: HttpRequest) -> Answer:
+        return evolve(handle(request), delay=seconds)
+
+    simulated.world.provider = handle_slowly
+
+
+def entries(simulated: Simulated) -> tuple[str, ...]:
+    return simulated.world.store.list("", "", 10)
 
 
 def test_each_is_added_and_removed_beside_the_others(simulated: Simulated) -> None:
@@ -64,24 +113,91 @@ def test_each_is_added_and_removed_beside_the_others(simulated: Simulated) -> No
     assert names(simulated) == ["a", "ccc"]
 
 
-def test_what_is_removed_meanwhile_does_not_come_back(simulated: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_removed_meanwhile_does_not_come_back(simulated: Simulated) -> None:
     """The list that is written back was read before somebody removed one of it."""
     add(simulated, "a")
+    pass_settle_time(simulated)
     handle = simulated.simulator.handle
-    removed: list[Answer] = []
+    written: list[HttpRequest] = []
 
     def meanwhile(request: HttpRequest) -> Answer:
-        if request.method == "PATCH" and not removed:
-            removed.append(handle(HttpRequest("PATCH", request.url, request.headers, b'{"keyCredentials": []}')))
+        if request.method == "PATCH":
+            if not written:
+                empty_list(simulated)
+            written.append(request)
         return handle(request)
 
-    monkeypatch.setattr(simulated.world, "provider", meanwhile)
+    simulated.world.provider = meanwhile
     add(simulated, "bb")
     assert names(simulated) == ["bb"]
-    assert len(removed) == 1
+    assert len(written) == 2
 
 
 def test_a_refusal_that_nobody_else_caused_is_raised(simulated: Simulated) -> None:
     with pytest.raises(ProviderProblem):
-        add(simulated, "a", b"no certificate")
-    assert names(simulated) == []
+        simulated.world.perform(adding(simulated, "a", b"no certificate"))
+    assert (names(simulated), entries(simulated)) == ([], ())
+
+
+@pytest.mark.parametrize("change, left", [(add, ["a", "bb", "ccc"]), (remove, ["a", "bb"])])
+def test_a_list_is_not_written_back_before_it_shows_the_latest(
+    simulated: Simulated, change: Callable[[Simulated, str], object], left: list[str]
+) -> None:
+    if change is remove:
+        add(simulated, "ccc")
+    add(simulated, "a")
+    lag(simulated)
+    add(simulated, "bb")
+    since = simulated.world.clock
+    change(simulated, "ccc")
+    assert names(simulated) == left
+    assert simulated.world.clock >= since + LONGEST_DELAY
+
+
+def test_one_that_stays_away_is_not_waited_for_after_the_settle_time(simulated: Simulated) -> None:
+    add(simulated, "a")
+    empty_list(simulated)
+    with pytest.raises(Refused, match="does not show all certificates"):
+        add(simulated, "bb")
+    pass_settle_time(simulated)
+    add(simulated, "bb")
+    assert names(simulated) == ["bb"]
+
+
+def test_changes_at_the_same_time_wait_for_each_other(simulated: Simulated) -> None:
+    delay_answers(simulated, 2)
+    tasks = [simulated.world.spawn(adding(simulated, name)) for name in ("a", "bb", "ccc")]
+    simulated.world.settle()
+    for task in tasks:
+        task.result()
+    assert sorted(filter(None, names(simulated))) == ["a", "bb", "ccc"]
+
+
+def test_a_change_whose_end_nobody_knows_is_waited_for_as_long_as_its_call_may_be_under_way(
+    simulated: Simulated,
+) -> None:
+    delay_answers(simulated, 2)
+    simulated.world.spawn(adding(simulated, "a", seconds=10))
+    simulated.world.advance(5)
+    simulated.world.crash()
+    with pytest.raises(Refused, match="under way"):
+        add(simulated, "bb", seconds=10)
+    simulated.world.advance(simulated.client.settings.request_grace)
+    add(simulated, "bb")
+    assert names(simulated) == ["a", "bb"]
+
+
+def test_what_is_removed_is_not_waited_for(simulated: Simulated) -> None:
+    add(simulated, "a")
+    remove(simulated, "a")
+    assert entries(simulated) == ()
+    add(simulated, "bb", seconds=10)
+    assert names(simulated) == ["bb"]
+
+
+def test_what_is_remembered_goes_with_the_next_change_after_the_settle_time(simulated: Simulated) -> None:
+    add(simulated, "a")
+    add(simulated, "bb")
+    pass_settle_time(simulated)
+    remove(simulated, "a")
+    assert entries(simulated) == ()

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.context import queue
+from cloudid_core.rotation.advance import STUCK
 from cloudid_core.rotation.record import Phase
 from cloudid_core.secrets_engine.static_roles import (
     OTHER_INSTALLATION,
@@ -423,9 +424,11 @@ def test_the_making_of_one_that_is_interrupted_is_undone_by_its_name(world: Stat
     assert second != first
 
 
-def test_a_first_secret_has_replaced_none_and_needs_no_proof_before_its_removal(world: Static) -> None:
+@pytest.mark.parametrize("code, error", [("", ""), ("AADSTS7000215", STUCK)])
+def test_a_first_secret_is_proven_again_too(world: Static, code: str, error: str) -> None:
     world.write()
-    world.sign_in_refuses("AADSTS7000215")
+    if code:
+        world.sign_in_refuses(code)
     world.pass_time(OVERLAP_AND_MORE)
     state = world.state()
-    assert (state["phase"], state["last_error"]) == ("idle", "")
+    assert (state["phase"], state["last_error"]) == ("idle", error)

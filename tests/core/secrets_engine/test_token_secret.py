@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from cloudid_core.provider.propagation import GRACE
 from cloudid_core.secrets_engine.token_secret import LIFE, LONGEST_WAIT, OVERLAP
 from tests.engines import ROLE, SecretsEngine
+from tests.installation import SETTLE_TIME
 
 from .test_access_tokens import GRAPH, TOKEN, VAULT, lending_engine
 
@@ -150,8 +152,8 @@ def test_one_that_is_not_accepted_in_time_is_kept_for_the_next_request(proof: st
     assert engine.alive() == made
 
 
-def test_one_that_is_lost_before_it_is_accepted_gives_way_at_once() -> None:
-    """Certificates are changed all at once: one who has read an old list writes back a list without a new one."""
+def test_two_certificates_of_an_application_that_are_made_at_the_same_time_both_stay() -> None:
+    """They are changed all at once: one who has read an old list would write back a list without a new one."""
     engine = lending_engine()
     engine.must("POST", ROLE, {"proof": "certificate"})
     second = "cloud/token/second"
@@ -159,12 +161,30 @@ def test_one_that_is_lost_before_it_is_accepted_gives_way_at_once() -> None:
     engine.behave(delays={"reads": 20, "sign_in": 10})
     tasks = [engine.spawn(engine.asking("GET", path)) for path in (TOKEN, second)]
     engine.settle()
-    assert sorted(task.result().status for task in tasks) == [200, 503]
-    engine.advance(GRACE + 1)
-    for path in (TOKEN, second):
-        engine.must("GET", path)
+    assert [task.result().status for task in tasks] == [200, 200]
     engine.converge()
     assert len(engine.alive("certificate")) == 2
+
+
+def test_one_that_is_lost_before_it_is_accepted_gives_way_once_it_would_show() -> None:
+    """Somebody else writes back an old list of certificates."""
+    engine = lending_engine()
+    engine.must("POST", ROLE, {"proof": "certificate"})
+    engine.behave(delays={"sign_in": 60})
+    task = engine.spawn(engine.asking("GET", TOKEN))
+    engine.advance(10)
+    applications = engine.simulator.world.directory.applications
+    (object_id,) = (object_id for made in engine.alive("certificate") for object_id in made.of)
+    application = applications.get(object_id)
+    assert application is not None
+    applications.put(object_id, evolve(application, certificates=()))
+    engine.settle()
+    assert task.result().status == 503
+    engine.advance(GRACE + 1)
+    assert engine.refused("GET", TOKEN) == (504, "deadline_passed")
+    engine.behave(delays={"sign_in": 0})
+    engine.advance(SETTLE_TIME)
+    engine.must("GET", TOKEN)
 
 
 def test_one_that_is_never_accepted_gives_way_to_another() -> None:
