@@ -73,6 +73,7 @@ def test_the_first_believable_hint_counts(headers: dict[str, str], seconds: floa
         "1 000",
         "5\n6",
         "Fri, 31 Dec 9999 23:59:59 GMT",
+        format_datetime(datetime.fromtimestamp(NOW + 90, UTC), usegmt=True) + " " * 64,
         "Fri, 99",
     ],
 )

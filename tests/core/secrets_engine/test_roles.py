@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cloudid_core import Secret
+from cloudid_core.store import keys
 from cloudid_servers.provider_simulator.world.access import permit
 from tests.engines import CONFIG, CREDS, NO_ID, ROLE, SecretsEngine, configured_engine
 
@@ -113,6 +114,15 @@ def test_roles_are_listed_and_deleted(engine: SecretsEngine) -> None:
     assert engine.ask("DELETE", "cloud/roles/a").status == 404
     assert engine.must("LIST", "cloud/roles").data == {"keys": ["b"]}
     assert engine.ask("GET", "cloud/roles/a").body == {"errors": []}
+
+
+def test_a_damaged_role_can_be_deleted(engine: SecretsEngine) -> None:
+    engine.must("POST", ROLE, {"azure_roles": engine.grants()})
+    engine.store.commit({}, {keys.role(engine.mount("cloud").id, "web"): b"damaged"}, ())
+    assert engine.refused("GET", ROLE) == (503, "entry_damaged")
+    [warning] = engine.must("DELETE", ROLE).body["warnings"]
+    assert warning.startswith("the role was damaged")
+    assert engine.refused("GET", ROLE)[0] == 404
 
 
 def test_a_role_is_deleted_and_its_answer_says_which_leases_live_on(engine: SecretsEngine) -> None:
