@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from hashlib import sha256
 from math import inf
@@ -13,6 +12,7 @@ import msgspec
 from attrs import evolve, field, frozen
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from jwt.algorithms import RSAAlgorithm
 
 from ..effects import Instant, Now, Program, RandomBytes
 from ..errors import Code, Refused
@@ -84,13 +84,8 @@ class SigningKey:
     @property
     def jwk(self) -> dict[str, Json]:
         """The public half as an entry of a key set (RFC 7517)."""
-        numbers = self.loaded.public_key().public_numbers()
-        modulus, exponent = _base64url(numbers.n), _base64url(numbers.e)
-        return {"use": "sig", "kty": "RSA", "kid": self.kid, "alg": "RS256", "n": modulus, "e": exponent}
-
-
-def _base64url(number: int) -> str:
-    return urlsafe_b64encode(number.to_bytes((number.bit_length() + 7) // 8)).rstrip(b"=").decode()
+        public = RSAAlgorithm.to_jwk(self.loaded.public_key(), as_dict=True)
+        return {"use": "sig", "kty": "RSA", "kid": self.kid, "alg": "RS256", "n": public["n"], "e": public["e"]}
 
 
 @frozen(kw_only=True)
