@@ -24,6 +24,7 @@ QUOTAS = Quotas(
         "path": RateLimit(rate=3, path="auth/cloud/login"),
         "role": RateLimit(rate=4, path="auth/cloud/login", role="dev"),
         "open": RateLimit(rate=5, path="cloud/creds/web*"),
+        "exact": RateLimit(rate=6, path="cloud/creds/web"),
     }
 )
 
@@ -41,6 +42,7 @@ QUOTAS = Quotas(
         ("auth/cloud/login", "dev", 4),
         ("auth/cloud/role/dev", "dev", None),
         ("cloud/creds/web-1", "", 5),
+        ("cloud/creds/web", "", 6),
         ("cloud/creds/wet", "", 1),
     ],
 )

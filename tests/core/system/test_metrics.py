@@ -131,6 +131,17 @@ def test_leases_are_told_by_their_state() -> None:
     assert {state: row[0] for (state,), row in told.items()} == {"alive": 2, "ending": 0, "stuck": 1}
 
 
+def test_leases_that_have_run_out_are_told_apart_from_other_work_that_is_due() -> None:
+    world = counting_engine()
+    world.must("POST", "cloud/config", {"rotation_period": 60})
+    world.role(ttl=60)
+    for _ in range(3):
+        world.issue("web")
+    world.advance(61 + metrics.PAUSE)
+    told = world.numbers["cloudid_leases"]
+    assert {state: row[0] for (state,), row in told.items()} == {"alive": 0, "ending": 3, "stuck": 0}
+
+
 def test_what_the_store_holds_is_counted_seldom() -> None:
     world = Counting()
     assert world.one("cloudid_quotas", "rate-limit") == 0
@@ -174,6 +185,15 @@ def test_a_rotation_and_a_failing_credential_are_told() -> None:
     world.must("GET", "cloud/permissions")
     world.advance(metrics.PAUSE)
     assert world.numbers["cloudid_credential_failing"][("cloud",)] == [1]
+
+
+def test_a_plan_that_cannot_rotate_is_told() -> None:
+    world = counting_engine()
+    world.must("POST", "cloud/config", {"rotation_period": 60})
+    world.fail("graph", status=403, code="Authorization_RequestDenied")
+    world.advance(61)
+    world.tick()
+    assert world.numbers["cloudid_rotation_failing"][("cloud",)] == [1]
 
 
 def test_what_is_left_of_the_reads_is_told() -> None:

@@ -8,6 +8,7 @@ import pytest
 from cloudid_core.context import queue
 from cloudid_core.effects import Commit
 from cloudid_core.store import keys
+from cloudid_core.values import rfc3339
 from tests.engines import SecretsEngine, engine_config, engine_with_roles
 
 DISABLE = "sys/mounts/cloud"
@@ -68,6 +69,7 @@ def test_what_is_left_is_listed_with_its_reasons() -> None:
     assert world.must("LIST", "sys/retiring").data == {"keys": [accessor]}
     data = world.must("GET", f"sys/retiring/{accessor}").data
     assert (data["accessor"], data["path"], data["left"], data["leases"]) == (accessor, "cloud/", 2, 2)
+    assert rfc3339.show(world.clock - 60) < data["disabled_at"] <= rfc3339.show(world.clock)
     assert data["attempts"] == 1
     assert data["next_attempt"]
     assert any("403 Authorization_RequestDenied" in reason for reason in data["reasons"])
