@@ -77,6 +77,18 @@ def test_an_entry_has_the_members_that_tools_know() -> None:
     assert set(response) == {"type", "auth", "request", "response"}
 
 
+def test_an_entry_has_no_member_for_what_a_request_has_not() -> None:
+    world = audited()
+    world.ask("POST", "auth/cloud/login", {"role": "web", "jwt": "x"}, token="")
+    world.must("GET", "sys/mounts/cloud")
+    login, _, reading, answer = entries(world)
+    assert login["auth"] == {"token_type": "default"}
+    assert not {"client_token", "client_token_accessor", "wrap_ttl", "headers"} & login["request"].keys()
+    assert {"client_token", "client_token_accessor"} <= reading["request"].keys()
+    assert not {"data", "wrap_ttl", "headers"} & reading["request"].keys()
+    assert answer["response"]["mount_point"] == reading["request"]["mount_point"] == "sys/"
+
+
 def test_a_token_in_a_request_and_the_same_token_in_a_response_have_one_hash() -> None:
     world = audited()
     made = new_token(world)
