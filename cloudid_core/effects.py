@@ -238,7 +238,8 @@ class Commit(Effect[int], frozen=True):
     """The one write: all of it or nothing, and only if every key of `expects` is at its version (`ABSENT`: not there).
 
     Answers the version that all entries of `puts` now have. Fails with `Conflict` (nothing written), `StoreFailed`
-    (nothing written) or `OutcomeUnknown` (read again: the outcome no longer changes). No more than `MOST_COMMITTED`.
+    (nothing written) or `OutcomeUnknown` (read again: the outcome no longer changes). No more than `MOST_COMMITTED`,
+    and no key is both in `puts` and in `deletes`.
     """
 
     expects: Mapping[str, int]

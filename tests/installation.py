@@ -188,6 +188,7 @@ class Installation(World):
     async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
         changed = len(puts.keys() | set(deletes))
         assert max(len(expects), changed) <= MOST_COMMITTED, "not every store takes so much"
+        assert puts.keys().isdisjoint(deletes), "stores need not agree on what becomes of a key that is both"
         return await super().commit(expects, puts, deletes)
 
     # What clients do

@@ -46,6 +46,30 @@ class Textual(MemoryStore):
         return entry and Entry(entry.value.partition(b"\0")[0], entry.version)
 
 
+class Trimming(MemoryStore):
+    """Zeros at the end of a value are padding to it."""
+
+    def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: Iterable[str]) -> int:
+        return super().commit(expects, {key: value.rstrip(b"\0") for key, value in puts.items()}, deletes)
+
+
+class Narrow(MemoryStore):
+    """A column that has half a mebibyte."""
+
+    def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: Iterable[str]) -> int:
+        return super().commit(expects, {key: value[: 2**19] for key, value in puts.items()}, deletes)
+
+
+class Idle(MemoryStore):
+    """Nothing is written where nothing changes."""
+
+    def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: Iterable[str]) -> int:
+        version = super().commit(expects, {}, deletes)
+        old = self.read_all(puts)
+        changed = {key: value for key, value in puts.items() if key not in old or old[key].value != value}
+        return super().commit({}, changed, ()) if changed else max((old[key].version for key in puts), default=version)
+
+
 class AtMostHundred(MemoryStore):
     """Takes up to 100 keys at once, and leaves the others out."""
 
@@ -275,8 +299,11 @@ NOTICED = [
     (Haunted, "an_entry_that_was_never_put_is_absent"),
     (Forgetful, "what_was_put_is_read"),
     (Textual, "what_was_put_is_read"),
+    (Trimming, "what_was_put_is_read"),
+    (Narrow, "what_was_put_is_read"),
     (AtMostHundred, "many_entries_are_read_at_once"),
     (FirstWins, "a_put_replaces_the_value"),
+    (Idle, "a_put_replaces_the_value"),
     (Folding, "names_are_exact"),
     (Normalising, "names_are_exact"),
     (CountsPerKey, "versions_grow_over_the_whole_store"),
