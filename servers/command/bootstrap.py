@@ -23,6 +23,7 @@ from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.clouds import CLOUDS, Cloud
 from cloudid_core.effects import HttpRequest, Program
+from cloudid_core.errors import StoreFailed
 from cloudid_core.health import HealthProblem, Occurrence
 from cloudid_core.messages import Request, Response
 from cloudid_core.metrics import merged
@@ -378,7 +379,10 @@ def database(server: ServerSettings) -> tuple[ModuleType, object]:
         needs = "etcd needs a client" if server.is_in_etcd else "a database needs libpq"
         extra = "etcd" if server.is_in_etcd else "postgres"
         raise SettingsError(f"a store in {needs}: pip install 'cloudid[{extra}]'") from None
-    return engine, engine.Address.parse(server.store, _password(server))
+    password = _password(server)
+    if password is not None:
+        password()  # a file that is not there is told at once
+    return engine, engine.Address.parse(server.store, password)
 
 
 def tracing_class() -> Callable[[Service, Host, Store], object]:
@@ -390,13 +394,15 @@ def tracing_class() -> Callable[[Service, Host, Store], object]:
     return Tracing
 
 
-def _password(server: ServerSettings) -> Secret | None:
-    """The database's password, if a file has it; the line end is not part of it."""
-    if not server.store_password_file:
-        return None
-    try:
-        return Secret(Path(server.store_password_file).read_text("utf-8").rstrip("\r\n"))
-    except (OSError, UnicodeError) as error:
-        raise SettingsError(
-            f"the password file {server.store_password_file} cannot be read ({type(error).__name__})"
-        ) from None
+def _password(server: ServerSettings) -> Callable[[], Secret] | None:
+    """Reads the database's password, if a file has it; the line end is not part of it."""
+
+    def read() -> Secret:
+        try:
+            return Secret(Path(server.store_password_file).read_text("utf-8").rstrip("\r\n"))
+        except (OSError, UnicodeError) as error:
+            raise StoreFailed(
+                f"the password file {server.store_password_file} cannot be read ({type(error).__name__})"
+            ) from None
+
+    return read if server.store_password_file else None

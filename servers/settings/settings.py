@@ -141,7 +141,10 @@ class ServerSettings:
         repr=False,
     )
     store_password_file: str = setting(
-        TEXT, "", "File with the database's password; empty: `PGPASSWORD`, `PGPASSFILE` or what libpq has besides."
+        TEXT,
+        "",
+        "File with the database's password, read for each connection; empty: `PGPASSWORD`, `PGPASSFILE` or what libpq "
+        "has besides.",
     )
     store_mode: str = setting(
         one_of("keys", "portable"),

@@ -56,7 +56,7 @@ def told(
 
 
 def test_an_address_names_members_user_and_files() -> None:
-    address = Address.parse("etcd://root@127.0.0.1:1,localhost,[::1]:3/a/b", Secret("hunter2"))
+    address = Address.parse("etcd://root@127.0.0.1:1,localhost,[::1]:3/a/b", lambda: Secret("hunter2"))
     assert address.members == ("http://127.0.0.1:1", "http://localhost:2379", "http://[::1]:3")
     assert (address.prefix, address.user) == ("a/b", "root")
     assert "hunter2" not in repr(address) + str(address)
@@ -84,8 +84,8 @@ def test_a_wrong_address_is_refused(text: str, reason: str) -> None:
 
 def test_a_password_goes_to_other_machines_by_tls_alone() -> None:
     with pytest.raises(StoreFailed, match="by TLS alone"):
-        Address.parse("etcd://root@localhost,10.0.0.7/p", Secret("hunter2"))
-    assert Address.parse("etcd://root@10.0.0.7/p?tls=true", Secret("hunter2")).user == "root"
+        Address.parse("etcd://root@localhost,10.0.0.7/p", lambda: Secret("hunter2"))
+    assert Address.parse("etcd://root@10.0.0.7/p?tls=true", lambda: Secret("hunter2")).user == "root"
 
 
 @on_both
@@ -315,7 +315,8 @@ def test_a_cluster_that_is_back_from_the_past_is_refused_by_a_running_node(singl
     told(store, scenario)
 
 
-def test_a_user_with_a_password_is_authenticated_again_when_the_token_is_stale() -> None:
+def test_a_user_is_authenticated_again_when_the_token_is_stale_with_the_password_as_it_is_then() -> None:
+    passwords = ["hunter2"]
     with running_etcd(1) as cluster:
         url = cluster.members[0].url
         for call, question in (
@@ -327,16 +328,19 @@ def test_a_user_with_a_password_is_authenticated_again_when_the_token_is_stale()
                 httpx.post(f"{url}/v3/auth/role/add", json={"name": "root"}, **PATIENT)
             httpx.post(f"{url}/v3/auth/{call}".replace("auth/auth", "auth"), json=question, **PATIENT)
         address = cluster.new_prefix().replace("etcd://", "etcd://root@")
-        store = EtcdStore(Address.parse(address, Secret("hunter2")), is_new=True)
+        store = EtcdStore(Address.parse(address, lambda: Secret(passwords[-1])), is_new=True)
 
         async def scenario(host: Host) -> None:
             await store.commit(Commit({}, {"a": b"1"}))
             store._client._token = "stale.1"
             assert await store.list("", "", 9) == ("a",)
+            passwords.append("hunter3")
+            await store._client.ask("auth/user/changepw", {"name": "root", "password": passwords[-1]})
+            assert await store.list("", "", 9) == ("a",)
 
         told(store, scenario)
         with pytest.raises(StoreFailed, match="authentication failed"):
-            told(EtcdStore(Address.parse(address, Secret("wrong")), is_new=True))
+            told(EtcdStore(Address.parse(address, lambda: Secret("wrong")), is_new=True))
 
 
 def test_members_and_nodes_know_each_other_by_certificates(tmp_path: Path) -> None:

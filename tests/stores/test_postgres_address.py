@@ -14,7 +14,7 @@ import pytest
 from cloudid_core.errors import StoreFailed
 from cloudid_core.values.secret import Secret
 from cloudid_servers.command.bootstrap import open_store
-from cloudid_servers.settings.settings import ServerSettings, SettingsError, read_file
+from cloudid_servers.settings.settings import ServerSettings, read_file
 from cloudid_servers.stores.postgres import Address, PostgresStore
 from tests.hosts.opened import on
 from tests.servers.certificates import self_signed
@@ -45,7 +45,7 @@ def test_of_several_hosts_one_that_takes_writes_is_used() -> None:
 
 
 def test_a_password_from_elsewhere_goes_before_one_in_the_address() -> None:
-    address = Address.parse("postgresql://u:old@h/d", Secret(r"it's a \ b"))
+    address = Address.parse("postgresql://u:old@127.0.0.1/d", lambda: Secret(r"it's a \ b")).resolved()
     assert r"password='it\'s a \\ b'" in address.conninfo().decode()
 
 
@@ -109,6 +109,15 @@ def test_the_password_comes_from_a_file(passwordless: str, tmp_path: Path) -> No
         on("trio", lambda host: nothing(host, store), store)
 
 
+def test_a_password_that_has_changed_is_read_for_the_next_connection(passwordless: str, tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("old")
+    with closing(store_of(tmp_path, f'store = "{passwordless}"', 'store_password_file = "password"')) as store:
+        with pytest.raises(StoreFailed, match="password authentication failed"):
+            on("trio", lambda host: nothing(host, store), store)
+        (tmp_path / "password").write_text(PASSWORD)
+        on("trio", lambda host: nothing(host, store), store)
+
+
 def test_the_password_comes_from_the_environment(passwordless: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     with_store(passwordless, nothing)
@@ -132,7 +141,7 @@ def test_a_wrong_password_is_not_shown(passwordless: str) -> None:
 
 
 def test_a_password_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="nowhere cannot be read"):
+    with pytest.raises(StoreFailed, match="nowhere cannot be read"):
         store_of(tmp_path, 'store = "postgresql://h/d"', 'store_password_file = "nowhere"')
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -27,10 +28,11 @@ class Address:
     prefix: str
     tls: ssl.SSLContext | None = field(repr=False)
     user: str = ""
-    password: Secret | None = None
+    password: Callable[[], Secret] | None = field(default=None, repr=False)
+    """Reads the password of the user: it may change. Raises `StoreFailed`."""
 
     @classmethod
-    def parse(cls, text: str, password: Secret | None = None) -> Address:
+    def parse(cls, text: str, password: Callable[[], Secret] | None = None) -> Address:
         """Raises `StoreFailed`, without the text. A file that is named for TLS turns TLS on."""
         parts = urlsplit(text)
         user, _, netloc = parts.netloc.rpartition("@")
@@ -63,6 +65,10 @@ class Address:
             for place, (_, port) in zip(places, found, strict=True)
         )
         return cls(tuple(urls), prefix, tls, unquote(user), password)
+
+    def claim(self) -> dict[str, str]:
+        """Who this node is. Blocks."""
+        return {"name": self.user, "password": self.password().reveal() if self.password else ""}
 
     def __str__(self) -> str:
         return f"etcd://{','.join(member.partition('://')[2] for member in self.members)}/{self.prefix}"

@@ -86,11 +86,12 @@ class Client:
         return await self._ask_as_user(call, question)
 
     async def _ask_as_user(self, call: str, question: object) -> Mapping[str, Any]:
-        password = self._address.password
-        if password is not None and not self._token:
-            claim = {"name": self._address.user, "password": password.reveal()}
+        if self._address.user and not self._token:
             try:
+                claim = await self._runtime.in_thread(Address.claim, self._address)
                 self._token = (await self._ask_any("auth/authenticate", claim))["token"]
+            except StoreFailed as failure:
+                raise Refused(str(failure)) from None
             except (Lost, KeyError):
                 raise Refused("no member of the cluster authenticates this node") from None
         return await self._ask_any(call, question)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from attrs import field, frozen
@@ -34,9 +34,11 @@ class Address:
     """The connection options of a database, by their names in libpq. Its text shows neither password nor TLS files."""
 
     options: Mapping[str, str] = field(repr=False)
+    password: Callable[[], Secret] | None = field(default=None, repr=False)
+    """Reads the password for a connection: it may change. Raises `StoreFailed`."""
 
     @classmethod
-    def parse(cls, text: str, password: Secret | None = None) -> Address:
+    def parse(cls, text: str, password: Callable[[], Secret] | None = None) -> Address:
         """Read a connection URI; `password` goes before one that it holds. Raises `StoreFailed`, without its text.
 
         What is left out comes from libpq's environment variables (`PGPASSWORD`, `PGPASSFILE`, `PGHOST` …). Several
@@ -53,9 +55,7 @@ class Address:
         options = {option.keyword.decode(): option.val.decode() for option in parsed if option.val is not None}
         if "," in options.get("host", ""):
             options.setdefault("target_session_attrs", "read-write")
-        if password is not None:
-            options["password"] = password.reveal()
-        return cls({**DEFAULTS, **options})
+        return cls({**DEFAULTS, **options}, password)
 
     def __str__(self) -> str:
         user, host, port = (self.options.get(name, "") for name in ("user", "host", "port"))
@@ -77,14 +77,15 @@ class Address:
         return Address({**self.options, **exact})
 
     def resolved(self) -> Address:
-        """The same address with the numbers of its hosts. Blocks: libpq itself would block the event loop here.
+        """The same address with the numbers of its hosts, and the password as it is now.
 
-        Raises `StoreFailed` when no host is known.
+        Blocks: libpq itself would block the event loop here. Raises `StoreFailed` when no host is known.
         """
+        known = {**self.options, "password": self.password().reveal()} if self.password else self.options
         default = {option.keyword.decode(): option.val.decode() for option in Conninfo.get_defaults() if option.val}
         names = self.options.get("host", default.get("host", ""))
         if not names or self.options.get("hostaddr", default.get("hostaddr", "")):
-            return self
+            return Address(known)
         hosts = names.split(",")
         ports = self.options.get("port", default.get("port", "")).split(",")
         if len(ports) == 1:
@@ -93,7 +94,7 @@ class Address:
         if not found:
             raise StoreFailed("the database's host is unknown")
         names, numbers, ports_found = (",".join(column) for column in zip(*found, strict=True))
-        return Address({**self.options, "host": names, "hostaddr": numbers, "port": ports_found})
+        return Address({**known, "host": names, "hostaddr": numbers, "port": ports_found})
 
 
 def _numbers(host: str) -> tuple[str, ...]:

@@ -99,9 +99,10 @@ async def open_session(runtime: Runtime, address: Address, *, is_exclusive: bool
     Raises `StoreFailed`.
     """
     try:
-        writer = await _connect(runtime, await runtime.in_thread(Address.resolved, address))
+        resolved = await runtime.in_thread(Address.resolved, address)
+        writer = await _connect(runtime, resolved)
         try:
-            return await _with_writer(runtime, address, writer, is_exclusive)
+            return await _with_writer(runtime, resolved, writer, is_exclusive)
         except BaseException:
             writer.close()
             raise
