@@ -162,19 +162,28 @@ class Nodes(RecordedInstallation):
             raise failures[0]
         return max(min(again), self.clock + PAUSE)
 
+    def crash(self) -> None:
+        """All nodes lose what they have under way; one that is just starting starts anew."""
+        is_starting = self.newcomer is not None and not self.newcomer.is_done
+        super().crash()
+        if is_starting:
+            self.start_newcomer()
+
     def restart(self, **settings: Any) -> None:
         """The node that was killed does not come back, unless it was the last: the others go on without it."""
         self.crash()
+        self._lose_node(self.turn, **settings)
+
+    def remove_node(self, service: Service) -> None:
+        """A node that has stopped ends, if it was not killed meanwhile; the last one starts again."""
+        if service in self.services:
+            self._lose_node(self.services.index(service))
+
+    def _lose_node(self, number: int, **settings: Any) -> None:
         if len(self.hosts) == 1:
             self.hosts = [NodeHost(self, self.hosts[0].number)]
             super().restart(**settings)
             return
-        del self.hosts[self.turn], self.services[self.turn]
-        self.turn %= len(self.hosts)
-
-    def remove_node(self, service: Service) -> None:
-        """A node that has stopped ends; the others go on without it."""
-        number = self.services.index(service)
         del self.hosts[number], self.services[number]
         self.turn %= len(self.hosts)
 
@@ -185,6 +194,9 @@ class Nodes(RecordedInstallation):
         while len(self.services) < len(self.hosts):
             with suppress(CloudidError, Crashed):
                 self.services.append(self.perform(open_service(self.settings)))
+
+    def start_newcomer(self) -> None:
+        self.newcomer = self.spawn(_start_and_lead(self.settings), host=cast(Host, NodeHost(self, len(self.hosts))))
 
     @property
     def stall_to_come(self) -> float:
@@ -205,7 +217,7 @@ class Nodes(RecordedInstallation):
     def fault_for(self, effect: Effect[Any]) -> FaultKind | None:
         if self.newcomer_at is not None and len(self.trace) >= self.newcomer_at:
             self.newcomer_at, self.is_struck = None, True
-            self.newcomer = self.spawn(_start_and_lead(self.settings), host=cast(Host, NodeHost(self, len(self.hosts))))
+            self.start_newcomer()
         if self.stops_at is not None and len(self.trace) >= self.stops_at:
             self.stops_at, self.stopped, self.is_struck = None, self.service, True
             self.spawn(self.service.stop())
@@ -242,7 +254,13 @@ async def _do_rounds(service: Service, seconds: float) -> None:
 
 
 async def _start_and_lead(settings: Settings) -> Service:
-    service = await open_service(settings)
+    """A node whose start fails starts again."""
+    while True:
+        try:
+            service = await open_service(settings)
+            break
+        except CloudidError:
+            await Sleep(PAUSE)
     with suppress(CloudidError):
         await service.tick()
     return service

@@ -42,7 +42,11 @@ def go_through_faults(name: str, count: int, sample: Sample = every) -> int:
     return tried
 
 
-@pytest.mark.parametrize("name", ["revoke", "expire", "rotate the root secret"])
+DYING: Final = ("die while the engine is disabled", "lose the outcome of an issue")
+"""Operations amid which the host is killed, and so are nodes that start or stop meanwhile."""
+
+
+@pytest.mark.parametrize("name", ["revoke", "expire", "rotate the root secret", *DYING])
 def test_another_node_takes_over_at_any_effect(name: str, sample: Sample) -> None:
     go_through_changes(name, 2, sample)
 
@@ -72,7 +76,7 @@ def at_every_effect(name: str, count: int, sample: Sample) -> Iterator[tuple[int
         yield at, Nodes.over(start(), count=count), operation
 
 
-@pytest.mark.parametrize("name", ["revoke", "expire", "rotate the root secret"])
+@pytest.mark.parametrize("name", ["revoke", "expire", "rotate the root secret", *DYING])
 def test_a_node_stops_at_any_effect(name: str, sample: Sample) -> None:
     go_through_stops(name, 2, sample)
 
