@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from cloudid_core import Secret, Settings
+from cloudid_core.audit import Device
 from cloudid_core.errors import Code, Problem, Refused
+from cloudid_core.events import DeviceChanged, Event, MountChanged
 from cloudid_core.mounts.table import (
     AUTH,
     BUILT_IN,
@@ -16,9 +19,11 @@ from cloudid_core.mounts.table import (
     SECRET,
     Mount,
     MountTable,
+    changing,
     default_mounts,
     new_mount,
 )
+from cloudid_core.store import Found, keys
 from cloudid_core.store.records import decode, encode
 
 SETTINGS = Settings(master_key=Secret("00" * 32), default_lease_ttl=100, max_lease_ttl=1000)
@@ -191,3 +196,26 @@ def test_a_table_reads_back_from_the_store_as_it_was() -> None:
     made = table("cloud", "auth/x")
     made = made.with_moved(made.by_path["cloud"], "c", "1").with_retired(made.by_path["auth/x"], 7.0)
     assert decode(encode(made), MountTable) == made
+
+
+def told(before: MountTable, after: MountTable) -> list[Event]:
+    return list(changing(Found(keys.MOUNTS, before, 1), after).events)
+
+
+def test_a_change_of_the_table_is_told_for_the_mounts_and_devices_that_it_is_about() -> None:
+    before = table("cloud", "auth/cloud")
+    cloud = before.by_id["cloud"]
+
+    def event(path: str, state: str) -> MountChanged:
+        return MountChanged(mount_accessor="cloud_cloud", path=path, state=state)
+
+    assert told(before, before) == []
+    assert told(table("auth/cloud"), before) == [event("cloud", "enabled")]
+    assert told(before, before.with_changed(evolve(cloud, description="d"))) == [event("cloud", "tuned")]
+    assert told(before, before.with_moved(cloud, "team", "m")) == [event("team", "moved")]
+    assert told(before, before.with_retired(cloud, 1.0)) == [event("cloud", "disabled")]
+    device = Device(name="file", type="file", key="00" * 32)
+    audited = evolve(before, devices=(device,))
+    assert told(before, audited) == [DeviceChanged(device="file", state="enabled")]
+    assert told(audited, evolve(audited, audited_headers={"x-a": True})) == []
+    assert told(audited, before) == [DeviceChanged(device="file", state="disabled")]
