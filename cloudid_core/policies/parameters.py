@@ -36,7 +36,9 @@ def fit(rule: Rule, parameters: Mapping[str, Json], fields: Mapping[str, Field] 
     listed = sum(map(len, (*rule.allowed_parameters.values(), *rule.denied_parameters.values())))
     if listed and listed * sum(map(_size, parameters.values())) > MOST_COMPARISONS:
         return False
-    given = [_Parameter(_names(name, fields.get(name)), value, fields.get(name)) for name, value in parameters.items()]
+    given = [
+        _Parameter(name, _names(name, fields.get(name)), value, fields.get(name)) for name, value in parameters.items()
+    ]
     if not all(any(name in each.names and each.is_given for each in given) for name in rule.required_parameters):
         return False
     if any(_is_denied(each, rule.denied_parameters) for each in given):
@@ -65,6 +67,7 @@ def merged(first: Values, second: Values) -> Values:
 class _Parameter:
     """A parameter as it was given, and the route's field for it, if there is one."""
 
+    name: str
     names: frozenset[str]
     """The names that rules may use for it, in lower case."""
     value: Json
@@ -72,9 +75,9 @@ class _Parameter:
 
     @property
     def is_given(self) -> bool:
-        if self.field is not None and self.field.kind.is_absent(self.value):
-            return False
-        return self.parses
+        if self.field is None:  # fields are in lower case: the route takes `TTL` for nothing it knows
+            return self.name in self.names
+        return self.parses and not self.field.kind.is_absent(self.value)
 
     @property
     def parses(self) -> bool:

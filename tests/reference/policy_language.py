@@ -41,6 +41,7 @@ RANKS: Final = (
 PARAMETERS: Final[tuple[tuple[str, dict[str, Any], bool], ...]] = (
     ('required_parameters = ["ttl"]', {}, False),
     ('required_parameters = ["ttl"]', {"ttl": "1h"}, True),
+    ('required_parameters = ["ttl"]', {"TTL": "1h"}, False),
     ('allowed_parameters = { "ttl" = [] }', {"ttl": "1h"}, True),
     ('allowed_parameters = { "ttl" = [] }', {"ttl": "1h", "name": "a"}, False),
     ('allowed_parameters = { "ttl" = ["1h"], "*" = [] }', {"ttl": "1h", "name": "a"}, True),
