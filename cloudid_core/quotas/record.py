@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from ..errors import Code, Refused
 from ..forms import BOOLEAN, INTEGER, AsWritten, FieldType, bounded, lasting, one_of, schemas, setting
@@ -135,6 +135,19 @@ class Quotas:
     def lease_count_of(self, mount_path: str, role: str) -> LeaseCount | None:
         """The quota that counts a lease of a role."""
         return most_specific(self.lease_counts, fold(mount_path), role)
+
+    def with_moved(self, source: str, target: str) -> Quotas:
+        """The quotas once a mount has moved: its own go with it, and so do those for paths in it."""
+
+        def followed(quotas: dict[str, Q]) -> dict[str, Q]:
+            return {
+                name: evolve(quota, path=target + quota.path.lstrip("/")[len(source) :])
+                if f"{quota.normal.path.removesuffix('*')}/".startswith(f"{fold(source)}/")
+                else quota
+                for name, quota in quotas.items()
+            }
+
+        return evolve(self, rate_limits=followed(self.rate_limits), lease_counts=followed(self.lease_counts))
 
 
 def most_specific(quotas: Mapping[str, Q], path: str, role: str) -> Q | None:

@@ -41,11 +41,14 @@ from ..mounts import (
     Mount,
     MountTable,
     change_mounts,
+    changing,
     mount_table,
     new_mount,
 )
+from ..quotas import Quotas, forget_quotas
 from ..routing import COPIED, LEFT, Answers, Call, Route, route
 from ..settings import Settings
+from ..store import Changes, keys, retry_on_conflict
 from ..values import listing, mount_path, uuid_text
 from ..version import VERSION
 
@@ -381,24 +384,27 @@ class MoveForm:
     form=MoveForm,
     requires_all=True,
 )
+@retry_on_conflict
 async def move(call: Call) -> Answer:
-    """Moves a mount, with everything that is stored for it.
+    """Moves a mount, with everything that is stored for it, and its quotas.
 
     Its tokens and leases live on; lease ids stay as they are.
     """
-    form = call.form(MoveForm)
+    form, records = call.form(MoveForm), call.context.records
     source, target = _path(form.source, "from"), _path(form.target, "to")
     move_id = uuid_text(await RandomBytes(16))
-
-    def moved(table: MountTable) -> MountTable:
-        mount = table.by_path.get(source)
-        if mount is None or mount in BUILT_IN:
-            raise Refused(Code.MOUNT_PROTECTED if mount else Code.MOUNT_NOT_FOUND, '"from"')
-        if target.startswith(f"{AUTH}/") is not (mount.kind == AUTH):
-            raise Refused(Code.FIELD_INVALID, 'an authentication method stays below "auth/", all else outside of it')
-        return table.with_moved(mount, target, move_id)
-
-    await change_mounts(call.context.records, moved)
+    mounts = await mount_table(records)
+    mount = mounts.record.by_path.get(source)
+    if mount is None or mount in BUILT_IN:
+        raise Refused(Code.MOUNT_PROTECTED if mount else Code.MOUNT_NOT_FOUND, '"from"')
+    if target.startswith(f"{AUTH}/") is not (mount.kind == AUTH):
+        raise Refused(Code.FIELD_INVALID, 'an authentication method stays below "auth/", all else outside of it')
+    changes = changing(mounts, mounts.record.with_moved(mount, target, move_id))
+    quotas, expects = await records.find_for_writing(keys.QUOTAS, Quotas)
+    if quotas is not None:
+        changes |= Changes(expects, {keys.QUOTAS: quotas.record.with_moved(source, target)})
+    await records.commit(changes)
+    forget_quotas(call.context)
     return Answer(data={"migration_id": move_id}, copy_up=True)
 
 

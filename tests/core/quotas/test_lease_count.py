@@ -225,11 +225,11 @@ def test_the_limits_of_role_and_mount_count_beside_a_quota(path: str, quota: int
     assert [world.ask("GET", CREDS).status for _ in range(2)] == [200, 429]
 
 
-def test_a_quota_of_a_moved_mount_stays_at_its_path() -> None:
+def test_a_quota_of_a_moved_mount_counts_on() -> None:
     world = with_quota(path="cloud", max_leases=1)
     world.issue()
     world.must("POST", "sys/remount", {"from": "cloud", "to": "moved"})
-    assert [world.ask("GET", "moved/creds/existing").status for _ in range(2)] == [200, 200]
+    assert world.refused("GET", "moved/creds/existing") == REFUSED
 
 
 def test_a_lower_quota_ends_no_lease() -> None:

@@ -36,6 +36,28 @@ def test_a_move_keeps_everything_but_the_path(service: Installation) -> None:
     }
 
 
+def test_the_quotas_of_a_mount_move_with_it(service: Installation) -> None:
+    written = {
+        "rate-limit/a": "/Cloud/",
+        "rate-limit/b": "cloud/creds/W*",
+        "rate-limit/c": "cloud*",
+        "rate-limit/d": "",
+    }
+    written |= {"rate-limit/e": "auth/cloud", "lease-count/a": "cloud"}
+    for name, path in written.items():
+        service.must("POST", f"sys/quotas/{name}", {"path": path, "rate": 100, "max_leases": 5})
+    service.must("POST", "sys/remount", {"from": "cloud", "to": "else/where"})
+    moved = {name: service.must("GET", f"sys/quotas/{name}").data["path"] for name in written}
+    assert moved == {
+        "rate-limit/a": "else/where/",
+        "rate-limit/b": "else/where/creds/W*",
+        "rate-limit/c": "else/where*",
+        "rate-limit/d": "",
+        "rate-limit/e": "auth/cloud",
+        "lease-count/a": "else/where",
+    }
+
+
 def test_a_path_that_a_mount_left_is_free(service: Installation) -> None:
     service.must("POST", "auth/cloud/config", CONFIG)
     service.must("PUT", "sys/remount", {"from": "auth/cloud/", "to": "auth/other"})
