@@ -208,11 +208,11 @@ _COMMON: Final[Mapping[Code, Cure]] = MappingProxyType(
         ),
         # The client
         Code.PERMISSION_DENIED: Cure(
-            "The token is missing, expired or revoked, or its policies do not allow this.",
+            "The token is missing, expired or revoked, its policies do not allow this, or `--mount` names no method.",
             "Log in again; if that does not help, a policy of the role must allow the path.",
             TOKEN,
         ),
-        Code.NO_HANDLER: Cure("Nothing is mounted at this path.", "Name the mount: `--mount`.", "GET sys/mounts"),
+        Code.NO_HANDLER: Cure("Nothing is mounted at this path.", "Correct the path, or `--mount`.", "GET sys/mounts"),
         Code.LOGINS_THROTTLED: Cure(
             "Many logins from this address had no valid signature.", "Mend what sends them, and wait a minute."
         ),

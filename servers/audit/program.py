@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -18,9 +19,16 @@ def audit() -> None:
     """Verify audit logs, offline."""
 
 
+def _key(ctx: click.Context, option: click.Parameter, value: str | None) -> str:
+    """An empty one would verify nothing, and a wrong one blame the log."""
+    if value is not None and not re.fullmatch("[0-9a-fA-F]{64}", value):
+        raise click.BadParameter("a checkpoint_key has 64 hexadecimal digits")
+    return value or ""
+
+
 @audit.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--key", default="", metavar="HEX", help="The device's checkpoint_key, from GET sys/audit.")
+@click.option("--key", callback=_key, metavar="HEX", help="The device's checkpoint_key, from GET sys/audit.")
 @click.option("--checkpoints", multiple=True, metavar="FILE", help="Checkpoints that were kept elsewhere.")
 @click.option("--open-end", is_flag=True, help="Accept a chain without an end: its process still runs, or was killed.")
 @with_output(Format.TABLE)

@@ -77,7 +77,7 @@ def _configure(context: click.Context, _: click.Parameter, name: str | None) -> 
 @click.option("--restart", is_flag=True, help="Restart CMD on a change; it finds what is lent in its environment too.")
 @click.option("--revoke-on-exit", is_flag=True, help="End the token, and all that was lent, when the agent ends.")
 @click.option("--once", is_flag=True, help="Write the files and end. What fails is not tried again.")
-@click.argument("command", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
+@click.argument("command", metavar="[-- CMD...]", nargs=-1)
 def agent(
     identify: Callable[[], Identity],
     role: str,
@@ -104,12 +104,16 @@ def agent(
         raise click.UsageError("--signal and --restart exclude each other, and need a CMD")
     if once and command:
         raise click.UsageError("--once has no CMD")
+    try:
+        hook = shlex.split(on_change)
+    except ValueError:
+        raise click.UsageError("--on-change leaves a quote or a backslash open") from None
     child = _Child(command, signal.Signals[f"SIG{signalled}"] if signalled else None, restart)
     manager = ServiceManager(os.environ)
 
     def changed() -> None:
-        if on_change:
-            _run(shlex.split(on_change))
+        if hook:
+            _run(hook)
         child.refresh(keeper.environment)
 
     keeper = Agent(Service(address), mount, role, identify, _kept(targets), changed, _tell, tenant, not once)

@@ -123,7 +123,7 @@ def _asked(what: str, each: str, known: Sequence[str] = ()) -> tuple[str, ...]:
     """What a person answers; in a pipe nobody does."""
     option = f"--{what[:-1]}"
     if not sys.stdin.isatty():
-        raise click.UsageError(f"give {option}, once for each {each}" + "".join(f"\n  {name}" for name in known))
+        raise click.UsageError(f"give {option}, once for each {each}{': ' if known else ''}{'; '.join(known)}")
     for number, name in enumerate(known, 1):
         click.echo(f"{number:3} {name}", err=True)
     said = click.prompt(f"{what}, with commas between" + (" (numbers)" if known else ""), err=True).split(",")
@@ -139,8 +139,8 @@ def _features(kind: str, wished: Sequence[str]) -> tuple[Feature, ...]:
     for words in wished:
         fits = [each for each in known if each.name == words] or [each for each in known if words in each.name]
         if len(fits) != 1:
-            names = "".join(f"\n  {each.name}" for each in known)
-            raise click.UsageError(f"{words!r} is in the name of {len(fits)} features of these:{names}")
+            names = "; ".join(each.name for each in known)
+            raise click.UsageError(f"{words!r} is in the name of {len(fits)} features of these: {names}")
         found += [each for each in fits if each not in found]
     return tuple(found)
 

@@ -57,13 +57,7 @@ def with_address(command: F) -> F:
 def with_identity(command: F, *, needs_role: bool = True) -> F:
     """Adds the options that say who logs in, and hands the command what answers the `Identity` as `identify`."""
 
-    @click.option(
-        "--role",
-        required=needs_role,
-        default=None if needs_role else "",
-        metavar="NAME",
-        help="The role to log in with.",
-    )
+    @click.option("--role", required=needs_role, metavar="NAME", help="The role to log in with.")
     @click.option("--mount", default="auth/cloud", metavar="PATH", help="Default: auth/cloud.")
     @click.option(
         "--identity",

@@ -39,6 +39,8 @@ def revoke(what: str, mount: str, wait: str, address: Address, output: Output) -
         seconds = duration.seconds(wait)
     except ValueError:
         raise click.UsageError("--wait is a duration, like 90s or 10m") from None
+    if not what.strip("/"):
+        raise click.UsageError("name a role, a lease or a path: an empty word would be all of them")
     path = what.strip("/") if "/" in what else f"{mount.strip('/')}/{CREDS}/{what}"
     with told(role=what):
         service = service_with_token(address)

@@ -22,17 +22,17 @@ LONGEST: Final = 1 << 14
 
 
 class TokenFileRefused(CloudidError):
-    """A file of a token cannot be used. The text holds nothing of its content."""
+    """The file or the variable of a token cannot be used. The text holds nothing of its content."""
 
 
 def find_token(variables: Mapping[str, str]) -> Secret:
     """The token of the environment, of `~/.cloudid-token` or of `~/.vault-token`; empty if there is none.
 
-    Raises `TokenFileRefused` if others may read our file: they may have the token.
+    Raises `TokenFileRefused`, also if others may read our file: they may have the token.
     """
     for name in VARIABLES:
         if token := variables.get(name, "").strip():
-            return Secret(token)
+            return _checked(token, name)
     return _read(home(variables) / OURS, is_ours=True) or _read(home(variables) / THEIRS, is_ours=False)
 
 
@@ -45,7 +45,7 @@ def store_token(token: Secret, variables: Mapping[str, str]) -> Path:
 
 def write_private(path: Path, text: str) -> None:
     """Put a text into a file, which appears whole and with mode 0600. Raises `TokenFileRefused`."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    draft = path.parent / f"{path.name}.{secrets.token_hex(4)}.new"
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(text)
@@ -58,7 +58,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def home(variables: Mapping[str, str]) -> Path:
-    return Path(variables.get("HOME") or Path.home())
+    return Path(variables.get("HOME") or os.path.expanduser("~"))
 
 
 def _read(path: Path, *, is_ours: bool) -> Secret:
@@ -74,4 +74,10 @@ def _read(path: Path, *, is_ours: bool) -> Secret:
         raise TokenFileRefused(
             f"{path} has mode {mode:04o}: others may have its token. Revoke it, remove the file, and log in again"
         )
+    return _checked(text, str(path))
+
+
+def _checked(text: str, source: str) -> Secret:
+    if not (text.isascii() and text.isprintable()):
+        raise TokenFileRefused(f"{source} holds something else than a token: a line break, or a letter that none has")
     return Secret(text)

@@ -77,7 +77,7 @@ def from_command(command: str) -> Secret:
         text = done.stdout.decode("ascii").strip()
     except subprocess.TimeoutExpired:
         raise SettingsError(f"{source} took longer than {COMMAND_SECONDS:g} s") from None
-    except (OSError, ValueError) as error:
+    except (IndexError, OSError, ValueError) as error:
         raise SettingsError(f"{source} cannot be run ({type(error).__name__})") from None
     if done.returncode:
         raise SettingsError(f"{source} failed with exit code {done.returncode}")

@@ -29,7 +29,7 @@ def back_up(store: Path, target: Path, name: str = "", report: Callable[[str], N
     `VACUUM INTO` reads one state of the store and holds up no writer. The target appears whole and on disk, or not at
     all. Raises `StoreFailed`, also when the target exists.
     """
-    draft = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")
+    draft = target.parent / f"{target.name}.{secrets.token_hex(4)}.new"
     try:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:

@@ -190,8 +190,9 @@ def test_a_copy_is_for_its_owner_only_and_overwrites_nothing(tmp_path: Path) -> 
     written(path, 1)
     back_up(path, target)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    with pytest.raises(StoreFailed, match="exists"):
-        back_up(path, target)
+    for there in (target, Path()):  # the second is what an empty word names
+        with pytest.raises(StoreFailed, match="exists"):
+            back_up(path, there)
     assert not list(tmp_path.glob("*.new"))
 
 

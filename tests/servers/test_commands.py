@@ -292,6 +292,7 @@ def test_systemd_hands_over_the_master_key(settings: Path, monkeypatch: pytest.M
         ("no-such-command-anywhere", "cannot be run (FileNotFoundError)"),
         ("echo hunter2", "what the command for the master key printed does not hold 64 hexadecimal digits"),
         ("echo 'unfinished", "cannot be run (ValueError)"),
+        (" ", "cannot be run (IndexError)"),
     ],
 )
 def test_a_command_that_gives_no_key_is_explained(settings: Path, line: str, reason: str) -> None:
@@ -391,4 +392,4 @@ def test_a_key_of_an_empty_name_does_not_finish_the_change(settings: Path) -> No
     assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
     for option in ("--new-key-variable", "--new-key-command"):
         failed = rekey(SERVERS[0], settings, option, "")
-        assert (failed.returncode, failed.stdout) == (1, "")
+        assert (failed.returncode, failed.stdout, "a bug" in failed.stderr) == (1, "", False)

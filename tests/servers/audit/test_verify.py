@@ -196,6 +196,10 @@ def test_the_command_tells_what_it_found(tmp_path: Path, capfd: pytest.CaptureFi
     assert "PROBLEM" in capfd.readouterr().out
     assert main(["verify", str(path), "--open-end"]) == 0
     assert main(["verify", str(tmp_path / "none")]) == 2
+    path.write_bytes(b"".join(log()))
+    for no_key in ("", DEVICE.public_key[1:]):
+        assert main(["verify", str(path), "--key", no_key]) == 2
+    assert "PROBLEM" not in capfd.readouterr().out
 
 
 def test_lines_are_json() -> None:

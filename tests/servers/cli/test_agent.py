@@ -265,10 +265,31 @@ def test_a_lease_is_renewed_until_that_no_longer_prolongs_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--once", "--", "true"], ["--restart"], ["--signal", "HUP", "--restart", "--", "true"], ["--write", "x"]]
+    "words",
+    [
+        ["--once", "--", "true"],
+        ["--restart"],
+        ["--signal", "HUP", "--restart", "--", "true"],
+        ["--write", "x"],
+        ["--on-change", "echo 'x", "--once"],
+    ],
 )
 def test_options_that_do_not_fit_are_refused(cloudid: Shell, words: list[str]) -> None:
     assert cloudid("agent", "--role", "all", *words).code == 2
+
+
+def test_a_role_is_asked_for_before_anything_is_tried(cloudid: Shell) -> None:
+    for words in (["agent"], ["login"]):
+        shown = cloudid(*words)
+        assert (shown.code, shown.err.startswith("error: Missing option '--role'")) == (2, True)
+
+
+def test_words_of_a_file_may_be_numbers_and_a_folder_is_no_file(site: Site, cloudid: Shell, tmp_path: Path) -> None:
+    cloudid.set(**site.of_vm())
+    (tmp_path / "agent.toml").write_text('role = "all"\ncommand = ["sleep", 0]')
+    assert cloudid("agent", "--config", str(tmp_path / "agent.toml")).code == 0
+    shown = cloudid("agent", "--role", "all", "--write", "login=.", "--once")
+    assert (shown.code, shown.err.startswith("login: . cannot be written: ")) == (1, True)
 
 
 @pytest.mark.parametrize("content", ["secret = 1", "role = ", 'write = "login=a"', "command = 3"])

@@ -103,4 +103,4 @@ def test_a_wrong_secret_is_told_with_the_providers_code(site: Site, cloudid: She
 @pytest.mark.parametrize("features", [(), ("roles",), ("nothing of the kind",)])
 def test_features_are_named_so_that_one_is_meant(site: Site, cloudid: Shell, features: tuple[str, ...]) -> None:
     shown = cloudid(*words(site, "cloud", *features))
-    assert (shown.code, "reconcile" in shown.err) == (2, True)
+    assert (shown.code, "; reconcile" in shown.err) == (2, True)

@@ -43,6 +43,13 @@ def test_one_lease_ends_and_no_other(site: Site, operator: Shell) -> None:
     assert operator("revoke", "cloud/").json == {"prefix": "cloud", "leases": 1, "left": 0}
 
 
+def test_an_empty_word_is_not_all_of_them(site: Site, operator: Shell) -> None:
+    [lease] = lend(site, 1)
+    for nothing in ("", "/"):
+        assert operator("revoke", nothing).code == 2
+    assert operator("revoke", lease).code == 0
+
+
 def test_a_prefix_without_leases_is_told(operator: Shell) -> None:
     shown = operator("revoke", "no-such-role", "--mount", "cloud", "--format", "table")
     assert (shown.code, shown.err) == (0, "there was no lease below cloud/creds/no-such-role\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 from stat import S_IMODE
 
@@ -49,6 +50,23 @@ def test_our_file_is_refused_if_others_may_read_it(tmp_path: Path, mode: int) ->
         find_token({"HOME": str(tmp_path)})
     assert f"{mode:04o}" in str(refused.value)
     assert "canary" not in str(refused.value)
+
+
+def test_what_can_be_no_token_is_named_and_not_shown(tmp_path: Path) -> None:
+    (tmp_path / ".vault-token").write_text("canary\nof two lines\n")
+    for variables, source in (({}, ".vault-token"), ({"VAULT_TOKEN": "canary\u20ac"}, "VAULT_TOKEN")):
+        with pytest.raises(TokenFileRefused, match=source) as refused:
+            find_token({"HOME": str(tmp_path), **variables})
+        assert "canary" not in str(refused.value)
+
+
+def test_who_has_no_home_has_no_token_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    monkeypatch.delenv("HOME")
+    monkeypatch.chdir(tmp_path)
+    assert not find_token({})
+    with pytest.raises(TokenFileRefused, match="cannot be written"):
+        store_token(Secret("canary"), {})
 
 
 def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
