@@ -38,7 +38,8 @@ async def prepare(service: Service, root_token: Secret, world: Mapping[str, Any]
     for path, body in _writes(world):
         response = await service.handle(Request("POST", f"/v1/{path}", headers, msgspec.json.encode(body)))
         if response.status >= 400:
-            raise SettingsError(f"{path} cannot be written with these settings: status {response.status}")
+            told = "; ".join(msgspec.json.decode(response.body)["errors"])
+            raise SettingsError(f"{path} cannot be written with these settings: {told}")
 
 
 def _writes(world: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

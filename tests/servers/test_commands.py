@@ -94,6 +94,12 @@ def test_dev_needs_nothing_and_keeps_nothing(server: str) -> None:
     assert f"export CLOUDID_ADDR={running.url} CLOUDID_TOKEN=hunter2 SIMULATOR={url}" in log
 
 
+def test_dev_names_the_variable_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUD_TENANT_ID", "no tenant")
+    failed = command("cloudid_servers.cli", "dev", "--listen", "127.0.0.1:0")
+    assert (failed.returncode, "the environment variable CLOUD_TENANT_ID must be" in failed.stderr) == (1, True)
+
+
 def test_dev_takes_any_provider_and_makes_up_a_token() -> None:
     with Running(SERVERS[0], "--dev", "--provider", "http://127.0.0.1:1", "--listen", "127.0.0.1:0") as running:
         [root_token] = running.introduction
