@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
+from cloudid_core.effects import HttpRequest
 from cloudid_core.errors import Code, Refused
-from cloudid_core.provider.federated_credentials import MOST, add_federated_credential, remove_federated_credential
+from cloudid_core.provider.federated_credentials import (
+    MOST,
+    add_federated_credential,
+    federated_credentials,
+    remove_federated_credential,
+)
+from cloudid_servers.provider_simulator import Answer
 
 from .test_simulated import Simulated, simulated
 
@@ -30,8 +38,31 @@ def test_it_is_added_and_removed_by_its_name(simulated: Simulated) -> None:
     assert simulated.world.perform(unknown) is False
 
 
+def test_one_whose_answer_is_lost_is_found_by_its_name_and_not_made_twice(
+    simulated: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(simulated, "other")
+    handle, lost = simulated.simulator.handle, list[HttpRequest]()
+
+    def lose(request: HttpRequest) -> Answer:
+        answer = handle(request)
+        if request.method == "POST" and "federatedIdentityCredentials" in request.url and not lost:
+            lost.append(request)
+            return evolve(answer, drop=True)
+        return answer
+
+    monkeypatch.setattr(simulated.world, "provider", lose)
+    made = add(simulated, "mine")
+    application = simulated.scene["applications"][1]["object_id"]
+    shown = simulated.world.perform(federated_credentials(simulated.client, application))
+    assert {(one.display_name, one.key_id) for one in shown if one.display_name != "other"} == {("mine", made)}
+    assert len(lost) == 1
+
+
 def test_more_than_the_limit_are_refused_by_our_own_code(simulated: Simulated) -> None:
-    for number in range(MOST):
+    application = simulated.scene["applications"][1]["object_id"]
+    there = len(simulated.world.perform(federated_credentials(simulated.client, application)))
+    for number in range(there, MOST):
         add(simulated, f"n{number}")
     with pytest.raises(Refused) as caught:
         add(simulated, "one more")
