@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import select
 import stat
+import sys
 import time
+from io import TextIOWrapper
 from typing import Final
 
 STDOUT: Final = 1
@@ -23,12 +25,21 @@ LOOK_EVERY: Final = 0.5
 
 
 def open_missing() -> None:
-    """Open /dev/null for standard streams that are closed: the next file or socket would take their numbers."""
+    """Open /dev/null for standard streams that are closed: the next file or socket would take their numbers.
+
+    Python's own streams are then there too, and show a letter that their encoding has not as an escape.
+    """
     for descriptor in (0, STDOUT, STDERR):
         try:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(STDOUT, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(STDERR, "w", closefd=False)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def write(descriptor: int, text: str) -> bool:

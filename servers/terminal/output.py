@@ -83,7 +83,7 @@ def with_output(default: Format | None = None) -> Callable[[F], F]:
 
 def show_progress(text: str) -> None:
     """For a person who waits: the line is written anew each time, and goes with an empty text."""
-    if sys.stderr is not None and sys.stderr.isatty():
+    if sys.stderr.isatty():
         streams.write(streams.STDERR, f"\r{text}\033[K")
 
 

@@ -68,6 +68,8 @@ def with_reasons(work: Callable[[], int | None]) -> int:
     except Exception as bug:  # whatever it is, a person gets one line
         if os.environ.get(TRACEBACK):
             raise
+        if isinstance(bug, UnicodeEncodeError) and bug.reason == "surrogates not allowed":
+            return _complain("a word of the command line is no text in UTF-8", Exit.UNUSABLE)
         return _complain(
             f"a bug of cloudid ({_place(bug)}): set {TRACEBACK}=1 and report what it prints then", Exit.FAILED
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -86,6 +87,7 @@ def test_what_is_not_understood_is_one_line(arguments: list[str], line: str, cap
         (ModuleNotFoundError("x", name="trio.abc"), Exit.FAILED, "pip install 'cloudid[trio]'\n"),
         (KeyError("secret"), Exit.FAILED, "error: a bug of cloudid (KeyError at test_main.py:"),
         (BrokenPipeError(), Exit.FAILED, ""),
+        (UnicodeEncodeError("utf-8", "\udcff", 0, 1, "surrogates not allowed"), Exit.UNUSABLE, "no text in UTF-8\n"),
         (KeyboardInterrupt(), Exit.INTERRUPTED, ""),
     ],
 )
@@ -99,6 +101,23 @@ def test_a_failure_is_one_line(failure: BaseException, code: int, line: str, cap
     assert line in stderr
     assert "secret" not in stderr
     assert stderr.count("\n") == bool(line)
+
+
+@pytest.mark.parametrize(
+    "script, encoding, words, shown",
+    [
+        ('"$@"', "latin-1", ["check", "--settings", "/nowhere/☃"], "/nowhere/\\u2603"),
+        ('"$@"', "utf-8", ["check", "--settings", "/nowhere/☃"], "/nowhere/☃"),
+        ('"$@" >&-', "utf-8", ["status", "--address", "http://127.0.0.1:9"], "cannot be reached"),
+        ('"$@" <&-', "utf-8", ["write", "sys/policies/acl/x", "policy=-"], "no token"),
+    ],
+    ids=["other letters", "all letters", "no output", "no input"],
+)
+def test_any_streams_will_do(script: str, encoding: str, words: list[str], shown: str, tmp_path: Path) -> None:
+    line = ["sh", "-c", script, "sh", sys.executable, "-m", "cloudid_servers.cli", *words]
+    environment = {"PYTHONIOENCODING": encoding, "HOME": str(tmp_path)}
+    done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, shown in (done.stdout + done.stderr).decode(encoding)) == (1, True)
 
 
 def test_a_bug_can_be_traced(monkeypatch: pytest.MonkeyPatch) -> None:
