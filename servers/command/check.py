@@ -120,6 +120,8 @@ def _store(file: SettingsFile) -> Found:
         yield WRONG, f"the folder {store.parent} cannot be written: SQLite makes files beside the store"
     elif not store.exists():
         yield NOTE, f"{server.store_name} does not exist yet: run init"
+    elif not store.is_file():
+        yield WRONG, f"{server.store_name} is no file: name one"
     elif not os.access(store, os.R_OK | os.W_OK):
         yield WRONG, f"{server.store_name} cannot be read and written by this user"
     else:
@@ -175,15 +177,20 @@ def _permissions(file: SettingsFile) -> Found:
 
 
 def _audit(file: SettingsFile) -> Found:
+    server = file.server
+    is_new = not (server.is_in_database or Path(server.store).exists())
     for device in file.audit:
         path = device.options.get("file_path", "")
-        if path.startswith("/") and not os.access(Path(path).parent, os.W_OK | os.X_OK):
+        folder = os.path.dirname(path)
+        if is_new and folder in server.audit_folders and not os.path.exists(folder):
+            yield NOTE, f"the folder of {path} does not exist yet: init makes it"
+        elif path.startswith("/") and not os.access(folder, os.W_OK | os.X_OK):
             yield WRONG, f"the folder of {path} does not exist or cannot be written"
         else:
             yield OK, f"{device.name} of type {device.type}"
     if not file.audit:
         yield NOTE, "the settings declare no device: GET sys/audit lists those that requests made"
-    command = file.server.audit_checkpoint_command
+    command = server.audit_checkpoint_command
     if command and not shutil.which(command[0]):
         yield WRONG, f"the program {command[0]} of audit_checkpoint_command cannot be found"
 

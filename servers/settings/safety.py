@@ -10,7 +10,7 @@ import os
 import socket
 from collections.abc import Mapping
 from ipaddress import ip_address
-from stat import S_IMODE
+from stat import S_IMODE, S_ISREG
 from typing import Final
 
 from cloudid_core.health.problems import HealthProblem, Occurrence
@@ -60,8 +60,9 @@ def is_on_loopback(listen: str) -> bool:
 
 
 def _mode(server: ServerSettings) -> int:
-    """The permissions of the store's file; 0 where there is none."""
+    """The permissions of the store's file; 0 where there is none. Those of a folder or a device mend nothing."""
     try:
-        return 0 if server.is_in_database else S_IMODE(os.stat(server.store).st_mode)
+        mode = 0 if server.is_in_database else os.stat(server.store).st_mode
+        return S_IMODE(mode) if S_ISREG(mode) else 0
     except OSError:
         return 0

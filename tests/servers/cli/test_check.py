@@ -83,9 +83,9 @@ def test_people_get_a_table(folder: Path) -> None:
 def test_before_init_there_is_nothing_wrong(folder: Path) -> None:
     for name in ("cloudid.sqlite", "cloudid.key"):
         (folder / name).unlink()
-    code, found = checked(folder)
+    code, found = checked(folder, rest='[audit.a]\ntype = "file"\nfile_path = "audit/a.log"')
     assert code == Exit.DONE
-    assert [found[name][0][0] for name in ("store", "master key")] == ["note", "note"]
+    assert [found[name][0][0] for name in ("store", "master key", "audit")] == ["note", "note", "note"]
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,7 @@ def test_before_init_there_is_nothing_wrong(folder: Path) -> None:
         ('key_file = "short.key"', "", "master key", "WRONG", "does not hold 64"),
         ('key_file = "other.key"', "", "master key", "WRONG", "does not open the key ring: name the key of"),
         ('store = "other.sqlite"', "", "master key", "WRONG", "other.sqlite cannot be read: file is not a database"),
+        ('store = "folder"', "", "store", "WRONG", "folder is no file: name one"),
         ('store = "empty.sqlite"', "", "master key", "WRONG", "empty.sqlite is not a store"),
         ('tls_certificate = "c.pem"\ntls_key = "c.pem"', "", "certificate", "WRONG", "cannot be used"),
         ('audit_checkpoint_command = ["no-such-program"]', "", "audit", "WRONG", "no-such-program"),
@@ -120,6 +121,7 @@ def test_what_is_wrong_is_found(folder: Path, server: str, rest: str, check: str
     assert code == Exit.FAILED
     assert [row for row in found[check] if row[0] == result and text in row[1]], found
     assert "hunter2" not in str(found)
+    assert "store_shared" not in found
 
 
 def test_tracing_that_is_not_installed_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
