@@ -132,6 +132,7 @@ def nurse(asked: socket.socket) -> tuple[str, list[str]] | None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     for number, given in enumerate(stdio):
         os.dup2(given, number)
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(each, mode, 1, closefd=False) for each, mode in enumerate("rww"))
     for inherited in (asked, *ends.values()):
         inherited.close()
     os.closerange(STDIO, os.sysconf("SC_OPEN_MAX"))
