@@ -14,7 +14,7 @@ from urllib.parse import quote
 from cloudid_core.effects import Entry
 from cloudid_core.errors import StoreFailed
 
-from .sqlite import APPLICATION_ID, READ
+from .sqlite import APPLICATION_ID, READ, text_of
 
 BETWEEN_REPORTS: Final = 10**5
 """Instructions of SQLite's virtual machine."""
@@ -42,7 +42,7 @@ def back_up(store: Path, target: Path, name: str = "", report: Callable[[str], N
     except FileExistsError:
         raise StoreFailed(f"{target} exists: a backup overwrites nothing") from None
     except (sqlite3.Error, OSError) as error:
-        raise StoreFailed(f"{name or store} cannot be copied to {target}: {error}") from error
+        raise StoreFailed(f"{name or store} cannot be copied to {target}: {text_of(error)}") from error
 
 
 def glance(store: Path, key: str, name: str = "") -> Entry | None:
@@ -51,7 +51,7 @@ def glance(store: Path, key: str, name: str = "") -> Entry | None:
         with _looking(store, name or str(store)) as connection:
             found = connection.execute(READ, (key,)).fetchone()
     except sqlite3.Error as error:
-        raise StoreFailed(f"{name or store} cannot be read: {error}") from error
+        raise StoreFailed(f"{name or store} cannot be read: {text_of(error)}") from error
     return found and Entry(*found)
 
 

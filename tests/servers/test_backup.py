@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import stat
 import threading
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from cloudid_core.effects import Commit
 from cloudid_core.errors import StoreFailed
 from cloudid_servers.provider_simulator import Simulator, start
 from cloudid_servers.stores.backup import back_up
-from cloudid_servers.stores.sqlite import SqliteStore
+from cloudid_servers.stores.sqlite import SqliteStore, compact
 from tests.waiting import PATIENT, wait_until
 
 from .credentials import SETTLED_SOON, borrowing, leases
@@ -203,6 +204,20 @@ def test_a_person_who_waits_is_told_how_far_the_copy_is(tmp_path: Path, monkeypa
     back_up(tmp_path / "store.db", tmp_path / "copy", report=told.append)
     assert re.fullmatch(r"copied: \d+ of \d+ MiB", told[0])
     assert told[-1] == ""
+
+
+def test_a_disk_without_room_is_told_as_such(tmp_path: Path) -> None:
+    """SQLite itself speaks of an I/O error."""
+    path = tmp_path / "store.db"
+    written(path, 1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        for work in (SqliteStore, compact, lambda store: back_up(store, tmp_path / "copy")):
+            with pytest.raises(StoreFailed, match="disk I/O error: there is no room left"):
+                work(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_what_cannot_be_copied_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
