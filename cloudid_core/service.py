@@ -24,7 +24,6 @@ from .effects import Instant, Now, Program, RandomBytes, Record, within
 from .errors import CloudidError, Code, EntryDamaged, HostFailure, RecordFailed, Refused, TimeIsUp
 from .health import Node
 from .installation import initialise
-from .leases import end_lease
 from .messages import Request, Response, patience, render, render_refusal, with_headers
 from .metrics import Numbers
 from .mounts import SYSTEM
@@ -34,8 +33,9 @@ from .rotation import keep_identities, keep_plans, keep_signing_keys
 from .settings import Settings
 from .store import Records, Sealer
 from .system import TROUBLES, declare_devices, metrics_answer, node_numbers, note_login, stored_rules, try_devices_again
-from .tokens import Sweep, hierarchy, make_own_token
+from .tokens import Sweep, make_own_token
 from .values import Secret
+from .wrapping import take_back
 
 REFRESH_PAUSE: Final = 60.0
 GRACE: Final = 0.3
@@ -183,11 +183,9 @@ class Service:
                 return throttled
         return refusal
 
-    async def _take_back(self, response: Response, exchange: Exchange) -> None:
+    def _take_back(self, response: Response, exchange: Exchange) -> Program[None]:
         """End what a response gives that must not be sent."""
-        await self.undelivered(response)
-        if exchange.answer is not None and exchange.answer.new_token:
-            await hierarchy.revoke(self.context, exchange.answer.new_token, await Now())
+        return take_back(self.context, response.holds, exchange.answer.new_token if exchange.answer else "")
 
     async def _refused(self, refusal: Refused, failure: Exception | None, exchange: Exchange) -> Response:
         """The response to a refusal, once its event is recorded. Otherwise it says no more than that."""
@@ -204,10 +202,9 @@ class Service:
         note_login(self.context.caches, answered, exchange.proven)
         return with_headers(response, exchange.headers) if exchange.headers else response
 
-    async def undelivered(self, response: Response) -> None:
+    def undelivered(self, response: Response) -> Program[None]:
         """Give back what an answer held that could not be delivered."""
-        if response.holds:
-            await end_lease(self.context, response.holds, await Now())
+        return take_back(self.context, response.holds)
 
     def leads(self) -> Program[bool]:
         """Whether this node does the background work of all nodes."""

@@ -12,9 +12,10 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from .backoff import Backoff
 from .context import Context, Due
-from .effects import ABSENT, Instant, ListKeys, Now, RandomBytes
-from .errors import CloudidError, Code, Refused
+from .effects import ABSENT, Instant, ListKeys, Now, RandomBytes, Sleep
+from .errors import CloudidError, Code, HostFailure, Refused
 from .leases import end_lease
 from .messages import Answer, WrapInfo
 from .mounts import TOKEN
@@ -26,6 +27,9 @@ from .values import rfc3339
 ANSWER_LIMIT: Final = 256 * 1024
 """Longest answer that is wrapped, in bytes."""
 
+TRIES: Final = 4
+PAUSES: Final = Backoff(first=0.2, longest=2.0)
+"""How often, and after what pauses, what nobody got is to end."""
 MOST_WAITING: Final = 1000
 """How many answers wrapped for one token may wait at a time."""
 
@@ -124,14 +128,29 @@ async def wrap(context: Context, answer: Answer, body: bytes, issue: Issue) -> A
         await _keep(context, wrapped, issue.token, now)
     except CloudidError:
         with suppress(CloudidError):
-            if answer.holds:
-                await end_lease(context, answer.holds, now)
-            if answer.new_token:
-                await revoke(context, answer.new_token, now)
+            await take_back(context, answer.holds, answer.new_token)
         raise
     ends_at = now + wrapped.ttl
     wake_at = min(answer.wake_at or ends_at, ends_at) if wrapped.has_dependants else answer.wake_at
     return replace(wrapped_answer(wrapped, issue), holds=answer.holds, wake_at=wake_at)
+
+
+async def take_back(context: Context, lease_id: str, token_id: str = "") -> None:
+    """End a lease and a token that cannot be delivered. A store that fails is asked again, for a second or two."""
+    tries = 1
+    while True:
+        now = await Now()
+        try:
+            if lease_id:
+                await end_lease(context, lease_id, now)
+            if token_id:
+                await revoke(context, token_id, now)
+            return
+        except HostFailure:
+            if tries == TRIES:
+                raise
+        await Sleep(await PAUSES.draw(tries))
+        tries += 1
 
 
 async def _keep(context: Context, wrapped: Wrapped, token: Token, now: Instant) -> None:

@@ -75,10 +75,7 @@ class Job:
                     raise AssertionError(f"{failure}\nreplay with: {replay.format(seed=seed)}") from failure
             return self.lives[1] - self.lives[0]
         if self.nodes:
-            try:
-                return TROUBLES[self.trouble](self.operation, self.nodes)
-            except BaseException as failure:
-                raise AssertionError(f"{failure}\nwith {self}") from failure
+            return TROUBLES[self.trouble](self.operation, self.nodes)
         start, operation = OPERATIONS[self.operation]
         first = Fault(self.at, FaultKind[self.kind])
         tried = 0
@@ -134,13 +131,13 @@ def main() -> int:
     jobs += [*several_nodes(), *pairs()][options.first % options.every :: options.every]
     began, tried = time.monotonic(), 0
     with ProcessPoolExecutor(os.cpu_count(), initializer=spare_collections) as pool:
-        futures = [pool.submit(job.run) for job in jobs]
+        futures = {pool.submit(job.run): job for job in jobs}
         for done, future in enumerate(as_completed(futures), 1):
             try:
                 tried += future.result()
-            except AssertionError as broken:
+            except Exception as broken:  # noqa: BLE001  # whatever it is, the job that it belongs to is told
                 pool.shutdown(cancel_futures=True)
-                sys.stderr.write(f"\nbroken: {broken}\n")
+                sys.stderr.write(f"\nbroken: {type(broken).__name__}: {broken}\nwith {futures[future]}\n")
                 return 1
             spent = time.monotonic() - began
             left = spent / done * (len(jobs) - done)
