@@ -87,9 +87,10 @@ async def add_certificate(
         try:
             return await _rewrite(client, object_id, name, [added], shown)
         except ProviderAmbiguous:
-            if name not in (await _listed(client, object_id)).names:
-                raise
-            return True
+            with suppress(CloudidError):  # a look that fails tells nothing
+                if name in (await _listed(client, object_id)).names:
+                    return True
+            raise
 
     await _in_turn(client, object_id, name, add, adds=True)
 
@@ -112,7 +113,9 @@ async def _in_turn(client: Client, object_id: str, name: str, change: _Change, *
     added = dict(claim.record.added)
     try:
         is_changed = await change(added.keys() - {name})
-    except (ProviderProblem, Refused):
+    except ProviderAmbiguous:
+        raise
+    except CloudidError:
         added.pop(name, None)
         await _release(client, claim, added)
         raise

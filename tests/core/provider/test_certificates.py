@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from cloudid_core.credentials.application_keys import self_signed
 from cloudid_core.deadline import Deadline
-from cloudid_core.effects import HttpRequest, Program
-from cloudid_core.errors import ProviderProblem, Refused
+from cloudid_core.effects import HttpRequest, HttpResponse, Program
+from cloudid_core.errors import ProviderAmbiguous, ProviderProblem, ProviderUnreachable, Refused
 from cloudid_core.provider.certificates import add_certificate, remove_certificate
 from cloudid_core.provider.client import Client
 from cloudid_core.testing.rsa_keys import private_key_pem
@@ -185,6 +185,37 @@ def test_a_change_whose_end_nobody_knows_is_waited_for_as_long_as_its_call_may_b
     simulated.world.advance(simulated.client.settings.request_grace)
     add(simulated, "bb")
     assert names(simulated) == ["a", "bb"]
+
+
+@pytest.mark.parametrize("status", [403, 404, 503])
+def test_a_change_without_an_answer_stays_one_when_the_list_cannot_be_read_either(
+    simulated: Simulated, status: int
+) -> None:
+    handle = simulated.simulator.handle
+
+    def lose_the_answer(request: HttpRequest) -> Answer:
+        if request.method == "PATCH":
+            simulated.world.provider = lambda _: HttpResponse(status, {}, b"{}")
+            handle(request)
+            raise ProviderUnreachable("lost", sent=True)
+        return handle(request)
+
+    simulated.world.provider = lose_the_answer
+    with pytest.raises(ProviderAmbiguous):
+        add(simulated, "a", seconds=20)
+    simulated.world.provider = handle
+    with pytest.raises(Refused, match="under way"):
+        add(simulated, "bb", seconds=4)
+
+
+def test_nobody_waits_for_a_change_that_was_never_sent(simulated: Simulated) -> None:
+    handle = simulated.simulator.handle
+    simulated.world.provider = None
+    with pytest.raises(ProviderUnreachable):
+        add(simulated, "a")
+    simulated.world.provider = handle
+    add(simulated, "bb", seconds=4)
+    assert names(simulated) == ["bb"]
 
 
 def test_what_is_removed_is_not_waited_for(simulated: Simulated) -> None:
