@@ -2,7 +2,8 @@
 
 The directory has one list of them for each application, which is replaced as a whole: what is there is read, and
 written back with one more or without one. What is written back names its key by id alone. The directory refuses an id
-that it does not know, so a certificate that somebody removed meanwhile does not come back; the list is read anew then.
+that it does not know, so a certificate that was removed does not come back; the list is read anew then, until it no
+longer shows that.
 
 A certificate that the list does not show yet would be lost. So one change of a list is made at a time, whichever nodes,
 mounts and roles want to, and none before the list shows all that was added within the settle time.
@@ -30,9 +31,6 @@ from .responses import is_absent, unless
 
 OVERTAKEN: Final = (400, "Request_BadRequest")
 """What the directory says of an id that it does not know, and of other mistakes."""
-TRIES: Final = 3
-"""How often a list is read anew that others change at the same time."""
-
 
 UNDER_WAY: Final = "another change of the application's certificates is under way"
 LAGGING: Final = "the directory does not show all certificates of the application yet"
@@ -149,7 +147,7 @@ async def _release(client: Client, claim: Found[CertificateList], added: Mapping
 
 async def _rewrite(client: Client, object_id: str, name: str, added: list[dict[str, Json]], shown: Set[str]) -> bool:
     """Replace what is listed under a name, once the list shows what it has to; `False` if nothing differs."""
-    tries = retries = 0
+    retries = 0
     while True:
         known = await _listed(client, object_id)
         retries += 1
@@ -165,9 +163,8 @@ async def _rewrite(client: Client, object_id: str, name: str, added: list[dict[s
             await client.call(directory_call(client, "PATCH", target, {"keyCredentials": wanted}, idempotent=False))
             return True
         except ProviderProblem as problem:
-            tries += 1
-            is_overtaken = (problem.status, problem.code) == OVERTAKEN
-            if not (is_overtaken and tries < TRIES and await pause(client)):
+            is_overtaken = (problem.status, problem.code) == OVERTAKEN and wanted != added
+            if not (is_overtaken and await pause(client, retries)):
                 raise
 
 

@@ -226,6 +226,21 @@ def test_what_is_removed_is_not_waited_for(simulated: Simulated) -> None:
     assert names(simulated) == ["bb"]
 
 
+@pytest.mark.parametrize("change, left", [(add, ["bb", "ccc"]), (remove, ["bb"])])
+def test_what_was_removed_and_still_shows_is_not_written_back(
+    simulated: Simulated, change: Callable[[Simulated, str], object], left: list[str]
+) -> None:
+    for name in ("a", "bb", "ccc"):
+        add(simulated, name)
+    if change is add:
+        remove(simulated, "ccc")
+    pass_settle_time(simulated)
+    lag(simulated)
+    remove(simulated, "a")
+    change(simulated, "ccc")
+    assert names(simulated) == left
+
+
 def test_what_is_remembered_goes_with_the_next_change_after_the_settle_time(simulated: Simulated) -> None:
     add(simulated, "a")
     add(simulated, "bb")
