@@ -196,8 +196,8 @@ class Agent:
         except ServiceRefused as refusal:
             if refusal.status != Code.PERMISSION_DENIED.status or one.is_denied:
                 raise
-            one.is_denied = True
             self._lend(self.kept[0])
+            one.is_denied = True
             return self._asked(one)
         one.is_denied = False
         data = _part(answer, "data")

@@ -249,6 +249,18 @@ def test_what_fails_is_tried_again_ever_more_seldom_and_then_goes_on() -> None:
     assert told[0] == "login: the service answered 503; again in 1 seconds"
 
 
+def test_a_dead_token_is_replaced_although_the_first_login_fails() -> None:
+    lease = {"lease_id": "l", "lease_duration": 100, "data": {"client_secret": CANARY}}
+    denied, now, told = answer("", 403), [0.0], list[str]()
+    with Fake([answer(GOOD), denied, answer("", 503), denied, answer(GOOD), answer(lease)]).serving() as fake:
+        clock = Clock(now=lambda: now[0], chance=lambda: 0.0)
+        kept = keeper(fake, [Kept("login", ()), Kept(CREDS, ())], told, clock)
+        for now[0] in (0.0, 1.0):
+            kept.keep()
+    assert [path.removeprefix("/v1/") for _, path, *_ in fake.requests] == ["auth/cloud/login", CREDS] * 3
+    assert told == [f"{CREDS}: the service answered 503; again in 0 seconds", "changed"]
+
+
 def test_a_lease_is_renewed_until_that_no_longer_prolongs_it() -> None:
     lease = {"lease_id": "l", "lease_duration": 100, "renewable": True, "data": {"client_secret": CANARY}}
     bodies = [GOOD, lease, {**lease, "data": None}, {**lease, "data": None, "lease_duration": 40}, lease]
