@@ -14,8 +14,8 @@ import click
 from cloudid_core.audit.device import ADMITTED
 from cloudid_core.errors import CloudidError
 
-from ..client import Address, Service, ServiceRefused, find_token
-from ..terminal import Exit, Format, Output, Unusable, table, with_output
+from ..client import Address, Service, ServiceRefused, Unreachable, find_token
+from ..terminal import Exit, Format, Output, Unusable, printable, table, with_output
 from .cases import Case, Verdict, read_suite
 from .offline import Offline
 
@@ -33,15 +33,17 @@ def roles() -> None:
 
 @roles.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--server", default="", metavar="URL", help=f"Use the roles of this server; its token is in {TOKEN}.")
+@click.option("--server", metavar="URL", help=f"Use the roles of this server; its token is in {TOKEN}.")
 @click.option("--mount", default="auth/cloud", metavar="PATH", help="Default: auth/cloud.")
 @click.option("--ca", default="", metavar="FILE", help="Certificates that the server's must be signed by.")
 @with_output(Format.TABLE)
-def test(files: Sequence[Path], server: str, mount: str, ca: str, output: Output) -> int:
+def test(files: Sequence[Path], server: str | None, mount: str, ca: str, output: Output) -> int:
     """Test which logins roles admit, and why not.
 
     FILE is TOML or JSON with roles, cases or both. Exit code 1: a verdict is another than expected.
     """
+    if server == "":
+        raise click.UsageError("--server is empty: the roles of the files alone would be tested")
     try:
         suite = read_suite(files)
         decide: Callable[[Case], Verdict] = Offline(suite, time.time()).decide
@@ -52,6 +54,8 @@ def test(files: Sequence[Path], server: str, mount: str, ca: str, output: Output
             trusted = {"CLOUDID_CACERT": ca} if ca else {}
             decide = partial(_online, Service(Address.of({**os.environ, **trusted}, server), token), mount)
         results = [(case, decide(case)) for case in suite.cases]
+    except (ServiceRefused, Unreachable) as error:
+        raise Unusable(printable(f"{server}/v1/{mount}/explain: {error}")) from error
     except CloudidError as error:
         raise Unusable(str(error)) from error
     output.text(report(results), [_record(case, verdict) for case, verdict in results])

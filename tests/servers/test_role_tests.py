@@ -148,14 +148,16 @@ def test_the_roles_of_a_server_give_the_same_verdicts(
         assert main([*files, "--server", running.url]) == 0, capfd.readouterr().out
         assert main([*files, "--server", running.url, "--mount", "auth/nowhere"]) == 2
     assert main([*files, "--server", running.url]) == 2
-    assert "hunter2" not in "".join(capfd.readouterr())
+    shown = capfd.readouterr()
+    assert f"error: {running.url}/v1/auth/cloud/explain: Connection refused\n" in shown.err
+    assert "hunter2" not in "".join(shown)
 
 
 def test_a_server_that_is_no_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(TOKEN, "hunter2")
-    for address in ("nowhere", "ftp://nowhere", "http://127.0.0.1:port"):
+    for address in ("", "nowhere", "ftp://nowhere", "http://127.0.0.1:port"):
         assert main([write(tmp_path / "all.json", cases=CASES), "--server", address]) == 2
         assert capfd.readouterr().err.startswith("error: ")
 
