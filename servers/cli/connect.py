@@ -19,6 +19,7 @@ from cloudid_core.permissions.table import CHECK, Api, Feature, features_of
 from cloudid_core.values.secret import Secret
 
 from ..client import RESOURCE, Address, Service
+from ..settings import http_address
 from ..terminal import Exit, Failed, Output, show_progress, table, with_output
 from ..transcripts import Tenant, record
 from .connection import service_with_token, told, with_address
@@ -85,6 +86,10 @@ def azure(
             raise click.UsageError(
                 "--record needs --tenant, --subscription, --resource-group, --client-id and --client-secret"
             )
+        try:
+            provider = provider and http_address(provider)
+        except ValueError as error:
+            raise click.UsageError(f"--provider {error}") from None
         place = Tenant(tenant, subscriptions[0], resource_group, client_id, Secret(_secret(client_secret)), machine)
         return _record(place, Path(transcript), provider, output)
     kind = AUTH if mount.startswith("auth/") else SECRET
@@ -110,9 +115,14 @@ def azure(
 
 
 def _record(tenant: Tenant, file: Path, provider: str, output: Output) -> int:
+    def write(line: dict[str, Any]) -> None:
+        show_progress(line["step"])
+        click.echo(json.dumps(line), lines)
+
     with file.open("w", encoding="utf-8") as lines:
         store = file.with_name(f"{file.name}.store")
-        steps, is_gone = record(tenant, store, lambda line: click.echo(json.dumps(line), lines), provider)
+        steps, is_gone = record(tenant, store, write, provider)
+        show_progress("")
     output.rows([{"step": step, "status": status} for step, status in steps.items()], ("step", "status"))
     if not is_gone:
         click.echo(f"nothing is seen of what an interrupted run made, and {store} stays: {UNSEEN}", err=True)
@@ -148,9 +158,12 @@ def _features(kind: str, wished: Sequence[str]) -> tuple[Feature, ...]:
 def _secret(name: str) -> str:
     try:
         with click.open_file(name, encoding="utf-8") as file:
-            return str(file.read(LONGEST)).strip()
+            secret = str(file.read(LONGEST)).strip()
     except (OSError, UnicodeError) as error:
         raise Failed(f"the secret in {name} cannot be read ({type(error).__name__})") from None
+    if not secret:  # an empty one stands for a managed identity
+        raise Failed(f"the secret in {name} is empty")
+    return secret
 
 
 @frozen

@@ -153,7 +153,8 @@ def _fields(path: str, data: Mapping[str, Any], out: Exported, shown_as: str = "
     """The fields of a write that make what was read. What has its default is left out."""
     known, fields, route = fields_at(path, Operation.WRITE), {}, route_at(path, Operation.READ)
     schema = route.answers.data if route is not None else None
-    shown_at = {*(schema or {}).get("properties", ()), "path", "request_id"}  # our own reads have them: nothing is lost
+    ours = ("path", "request_id", "checkpoint_key")  # our own reads have them: nothing is lost
+    shown_at = {*(schema or {}).get("properties", ()), *ours}
     for name, value in data.items():
         one = known.get(name)
         if value in (None, "", [], {}, False) or value == 0 or (one is not None and is_secret(one)):

@@ -35,6 +35,9 @@ def test_apply_and_export_rebuild_a_service(site: Site, cloudid: Shell, tmp_path
     site.ask("POST", "auth/token/roles/app", {"allowed_policies": "app"})
     site.ask("POST", "identity/oidc/role/shop", {"client_id": "https://shop.example", "ttl": 600})
     cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
+    site.ask("POST", "sys/audit/file", {"type": "file", "options": {"file_path": str(tmp_path / "audit.log")}})
+    assert {row["field"] for row in cloudid("export", str(tmp_path / "audited")).json} == {"client_secret"}
+    site.ask("DELETE", "sys/audit/file")
     folder = tmp_path / "exported"
     shown = cloudid("export", str(folder))
     assert (shown.code, [row["field"] for row in shown.json]) == (0, ["client_secret"] * 2), shown.err

@@ -144,3 +144,7 @@ def test_what_is_no_transcript_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_recording_needs_to_know_where(cloudid: Shell) -> None:
     assert cloudid("connect", "azure", "--record", "t", "--tenant", "x").code == 2
+    names = ("tenant", "subscription", "resource-group", "client-id", "client-secret")
+    place = [word for name in names for word in (f"--{name}", "x")]
+    shown = cloudid("connect", "azure", "--record", "t", *place, "--provider", "nowhere")
+    assert (shown.code, "--provider must be an address" in shown.err) == (2, True)
