@@ -57,6 +57,8 @@ def with_reasons(work: Callable[[], int | None]) -> int:
         return _complain(_usage(error), Exit.UNUSABLE)
     except click.ClickException as error:
         return _complain(error.format_message(), error.exit_code)
+    except click.Abort:  # Ctrl-C or Ctrl-D at a question
+        return Exit.INTERRUPTED
     except BrokenPipeError:
         return Exit.FAILED  # nobody reads on
     except (CloudidError, OSError) as error:

@@ -89,6 +89,7 @@ def test_what_is_not_understood_is_one_line(arguments: list[str], line: str, cap
         (BrokenPipeError(), Exit.FAILED, ""),
         (UnicodeEncodeError("utf-8", "\udcff", 0, 1, "surrogates not allowed"), Exit.UNUSABLE, "no text in UTF-8\n"),
         (KeyboardInterrupt(), Exit.INTERRUPTED, ""),
+        (click.Abort(), Exit.INTERRUPTED, ""),
     ],
 )
 def test_a_failure_is_one_line(failure: BaseException, code: int, line: str, capfd: pytest.CaptureFixture[str]) -> None:
