@@ -12,7 +12,9 @@ from click.shell_completion import CompletionItem, shell_complete
 
 from cloudid_core.version import VERSION
 
+from ..runtime import until_interrupted
 from ..terminal import run as run_command
+from ..terminal import with_reasons
 
 if TYPE_CHECKING:
     from ..command import Server
@@ -130,5 +132,7 @@ def _load() -> Server:
 def run() -> int:
     """Do what the command line of this process says, and answer the exit code."""
     if instruction := os.environ.get(COMPLETE):
-        return shell_complete(commands, {}, PROGRAM, COMPLETE, instruction)
+        return until_interrupted(
+            lambda: with_reasons(lambda: shell_complete(commands, {}, PROGRAM, COMPLETE, instruction))
+        )
     return run_command(commands, PROGRAM, obj=_load)

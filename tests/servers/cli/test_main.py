@@ -62,6 +62,9 @@ def test_a_shell_can_complete_the_commands(shell: str) -> None:
     if shell == "fish":
         asked["COMP_CWORD"] = "comp"
     assert "completion" in cloudid(**asked).stdout
+    del asked["COMP_WORDS"]
+    failed = cloudid(**asked)
+    assert (failed.returncode, failed.stderr.count("\n")) == (1, 1)
 
 
 @pytest.mark.parametrize(
