@@ -142,6 +142,8 @@ def _kept(targets: Sequence[str]) -> list[Kept]:
         source, _, file = target.rpartition("=")
         if not source or not file:
             raise click.UsageError("--write takes SOURCE=FILE")
+        if any(Path(file) in others for others in files.values()):
+            raise click.UsageError("--write names a FILE twice: the later would replace the former")
         files.setdefault(source.removeprefix("v1/"), []).append(Path(file))
     return [Kept(source, tuple(names)) for source, names in files.items()]
 

@@ -283,6 +283,7 @@ def test_a_lease_is_renewed_until_that_no_longer_prolongs_it() -> None:
         ["--restart"],
         ["--signal", "HUP", "--restart", "--", "true"],
         ["--write", "x"],
+        ["--once", "--write", "login=x", "--write", "cloud/creds/reader=./x"],
         ["--on-change", "echo 'x", "--once"],
     ],
 )
