@@ -91,8 +91,8 @@ def ask(port: int, connection: Client | None = None) -> int:
 
 
 def ask_as_new(port: int) -> int:
-    """The status for a new client."""
-    return next(filter(None, (ask(port) for _ in range(TRIES))), 0)
+    """The status for a new client, which comes again where it is pushed out, with a word or without."""
+    return next(filter(lambda said: said not in (0, 503), (ask(port) for _ in range(TRIES))), 0)
 
 
 def wait_for_service(port: int) -> None:
