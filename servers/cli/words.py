@@ -38,6 +38,8 @@ def read_words(words: Iterable[str]) -> tuple[dict[str, Any], set[str]]:
             raise click.UsageError("fields are NAME=VALUE, NAME=@FILE, NAME=-, or - for a JSON object")
         if value == STDIN:
             value = next(stdin)
+            if not value:  # as behind a program that failed
+                raise Failed(f"standard input is empty: to clear {name}, write {name}=")
         elif value.startswith(FILE):
             value = _content(value[1:])
         else:

@@ -6,7 +6,7 @@ import math
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -18,6 +18,8 @@ from cloudid_core.values import coercion, duration
 from cloudid_core.values.secret import Secret
 
 from . import web
+
+T = TypeVar("T")
 
 DEFAULT_ADDRESS: Final = "http://127.0.0.1:8200"
 DEFAULT_TIMEOUT: Final = 100.0
@@ -70,19 +72,21 @@ class Address:
         def said(name: str) -> str:
             return variables.get(f"CLOUDID_{name}") or variables.get(f"VAULT_{name}") or ""
 
+        def read(name: str, use: Callable[[str], T]) -> T:
+            try:
+                return use(said(name))
+            except (OSError, ValueError) as error:
+                prefix = "CLOUDID" if variables.get(f"CLOUDID_{name}") else "VAULT"
+                raise SettingsRefused(f"{prefix}_{name} cannot be used ({type(error).__name__})") from None
+
         if said("NAMESPACE") not in ROOT_NAMESPACES:
             raise SettingsRefused("this service has no namespaces: unset VAULT_NAMESPACE")
         url = (given or said("ADDR") or DEFAULT_ADDRESS).rstrip("/")
         if not _is_address(url):
             raise SettingsRefused("the address of the service looks like https://cloudid.example:8200")
-        try:
-            skips, timeout = coercion.boolean(said("SKIP_VERIFY") or False), said("CLIENT_TIMEOUT")
-            seconds = float(duration.seconds(timeout)) if timeout else DEFAULT_TIMEOUT
-            tls = web.authorities(url, said("CACERT") or None)
-        except (OSError, ValueError) as error:
-            raise SettingsRefused(
-                f"VAULT_CACERT, VAULT_SKIP_VERIFY or VAULT_CLIENT_TIMEOUT cannot be used ({type(error).__name__})"
-            ) from None
+        skips = read("SKIP_VERIFY", lambda text: coercion.boolean(text or False))
+        seconds = read("CLIENT_TIMEOUT", lambda text: float(duration.seconds(text)) if text else DEFAULT_TIMEOUT)
+        tls = read("CACERT", lambda text: web.authorities(url, text or None))
         if skips:
             tls.check_hostname = False
             tls.verify_mode = ssl.CERT_NONE

@@ -174,6 +174,15 @@ def test_an_object_must_be_one(content: str, monkeypatch: pytest.MonkeyPatch) ->
         read_words(["-"])
 
 
+def test_an_empty_input_clears_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As behind a program that failed: a configuration without a client secret goes on with a managed identity."""
+    for nothing in ("", "\n"):
+        stdin(monkeypatch, nothing)
+        with pytest.raises(Failed, match="standard input is empty: to clear client_secret, write client_secret="):
+            read_words(["client_secret=-"])
+    assert read_words(["client_secret="]) == ({"client_secret": ""}, {"client_secret"})
+
+
 def test_what_is_too_long_or_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stdin(monkeypatch, "x" * (1 << 22) + "y")
     with pytest.raises(Failed, match="standard input is longer"):
