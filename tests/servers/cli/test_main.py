@@ -113,7 +113,7 @@ def test_a_failure_is_one_line(failure: BaseException, code: int, line: str, cap
         ('"$@"', "latin-1", ["check", "--settings", "/nowhere/☃"], "/nowhere/\\u2603"),
         ('"$@"', "utf-8", ["check", "--settings", "/nowhere/☃"], "/nowhere/☃"),
         ('"$@" >&-', "utf-8", ["status", "--address", "http://127.0.0.1:9"], "cannot be reached"),
-        ('"$@" <&-', "utf-8", ["write", "sys/policies/acl/x", "policy=-"], "no token"),
+        ('"$@" <&-', "utf-8", ["write", "sys/policies/acl/x", "policy=-"], "standard input is empty"),
     ],
     ids=["other letters", "all letters", "no output", "no input"],
 )
