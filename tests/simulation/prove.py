@@ -21,7 +21,7 @@ from typing import Final
 
 from attrs import frozen
 
-from cloudid_core.testing import Fault, FaultKind, every_fault
+from cloudid_core.testing import Crashed, Fault, FaultKind, every_fault
 from cloudid_core.testing.faults import troubles_of
 
 from . import test_nodes
@@ -135,7 +135,7 @@ def main() -> int:
         for done, future in enumerate(as_completed(futures), 1):
             try:
                 tried += future.result()
-            except Exception as broken:  # noqa: BLE001  # whatever it is, the job that it belongs to is told
+            except (Exception, Crashed) as broken:  # noqa: BLE001  # whatever it is, the job that it belongs to is told
                 pool.shutdown(cancel_futures=True)
                 sys.stderr.write(f"\nbroken: {type(broken).__name__}: {broken}\nwith {futures[future]}\n")
                 return 1

@@ -251,7 +251,7 @@ class RecordedInstallation(Installation):
     def converge(self) -> None:
         """Nothing can come to an end before the cloud knows the keys."""
         assert self.keys_known_at < inf, "damaged signing keys were not replaced"
-        self.advance(max(0.0, self.keys_known_at - self.clock))
+        self.wait(self.keys_known_at - self.clock)
         super().converge()
 
     def next_turn(self) -> None:
