@@ -28,8 +28,9 @@ ANSWER_LIMIT: Final = 256 * 1024
 """Longest answer that is wrapped, in bytes."""
 
 TRIES: Final = 4
+"""How often the store is asked to end what nobody got."""
+
 PAUSES: Final = Backoff(first=0.2, longest=2.0)
-"""How often, and after what pauses, what nobody got is to end."""
 MOST_WAITING: Final = 1000
 """How many answers wrapped for one token may wait at a time."""
 
