@@ -82,6 +82,8 @@ async def start(
         before = await find_rotation(context, mount.id, role)
         expects = expected(before, key)
     last = before.record if before else Rotation(mount_id=mount.id, role=role)
+    if last.phase is Phase.ADDING:  # only its record says by which name its secret is found
+        raise Conflict(f"a rotation of {key} has begun")
     abandoned = await ListKeys(f"{keys.intents(mount.id)}{last.abandons}", "", MOST_KEYS)
     if len(abandoned) + sum(key.made_at is not None for key in last.known_keys) >= MOST_KEYS:
         raise Refused(Code.ROOT_SECRETS_LEFT)

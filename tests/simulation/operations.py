@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from cloudid_core.context import queue
+from cloudid_core.context.keyring import PUBLISHED_AHEAD
 from cloudid_core.credentials import ISSUERS
 from cloudid_core.credentials.signing_keys import LONGEST_MAX_AGE
 from cloudid_core.secrets_engine.token_secret import LIFE, OVERLAP
@@ -31,6 +32,7 @@ ROLES: Final = ("fresh", "existing", "kept")
 TOKEN_ROLES: Final = ("existing", "kept")
 TOKEN_SCOPE: Final = "https://graph.microsoft.com/.default"
 MOST_LEASES: Final = 1
+MOST_TRIES: Final = 10
 TAKEN_AWAY: Final = (
     ("DELETE", "cloud/roles/{}", None, "cloud/creds/{}/"),
     ("DELETE", "sys/mounts/cloud", None, "cloud/creds/"),
@@ -393,6 +395,39 @@ def disable_while_the_cloud_refuses(installation: RecordedInstallation) -> None:
     installation.ask("POST", f"sys/retiring/{accessor}/config", {"client_secret": secret})
     installation.advance(200)
     installation.tick()
+
+
+def move(installation: RecordedInstallation) -> None:
+    """To another path, where the engine lends, and back: however often the operator has to ask."""
+    try:
+        installation.ask("POST", "sys/remount", {"from": "cloud", "to": "moved"})
+        installation.ask_all([f"moved/creds/{role}" for role in ROLES])
+    finally:
+        bring_back(installation)
+        installation.give_back("moved/")  # they end with what is ended below the path that the engine has then
+
+
+def bring_back(installation: RecordedInstallation) -> None:
+    """The operator mends what is broken, until nothing is at the other path."""
+    for _ in range(MOST_TRIES):
+        try:
+            installation.heal()
+            reply = installation.ask("POST", "sys/remount", {"from": "moved", "to": "cloud"})
+        except Crashed:
+            installation.restart()
+        else:
+            if reply.status == 400:
+                return
+    raise AssertionError("the engine does not come back")
+
+
+def renew_keys(installation: RecordedInstallation) -> None:
+    """Others seal what is written, and make the tokens of later on."""
+    installation.ask("POST", "sys/rotate")
+    installation.ask("POST", "sys/rotate/tokens")
+    installation.ask("GET", "cloud/creds/fresh")
+    installation.pass_time(PUBLISHED_AHEAD)
+    borrow(installation)
 
 
 def expire(installation: RecordedInstallation) -> None:
@@ -768,6 +803,8 @@ OPERATIONS: Final[Mapping[str, tuple[Callable[[], RecordedInstallation], Operati
         "revoke while the resource manager hangs": (with_leases, revoke_while_the_resource_manager_hangs),
         "disable the engine while the cloud refuses": (with_leases, disable_while_the_cloud_refuses),
         "expire": (with_leases, expire),
+        "move the engine": (with_leases, move),
+        "renew the keys of the service": (with_leases, renew_keys),
         "become what a role points at": (with_leases, become_what_a_role_points_at),
         "rotate the root secret": (furnished, rotate),
         "lose the new root secret": (furnished, lose_the_new_root_secret),

@@ -6,14 +6,17 @@ What a commit rests on, it expects: the last look before it is always too early.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
 
 import pytest
 
-from cloudid_core import HttpRequest
-from cloudid_core.effects import Commit
+from cloudid_core import HttpRequest, open_service
+from cloudid_core.effects import CallProvider, Commit, Effect
+from cloudid_core.errors import CloudidError
 from cloudid_core.secrets_engine.token_secret import LIFE
-from cloudid_core.testing import Answer
+from cloudid_core.testing import Answer, Crashed, World
 from tests.installation import SETTLE_TIME
 from tests.logins import login_config
 
@@ -23,15 +26,22 @@ from .operations import (
     ROLES,
     TAKEN_AWAY,
     TOKEN_ROLES,
+    Operation,
     copy_of,
+    follow_plans,
     furnished,
     giving_tokens,
     operator_credentials,
+    planned,
+    rotate,
+    rotate_static_role,
+    with_static_role,
     with_token_secrets,
 )
 from .recorded import RecordedInstallation
 
 CREDS: Final = "cloud/creds/fresh"
+ADDITION: Final = "/addPassword"
 LEASE: Final = 1
 """The number of the commit that puts the lease in place of the intent, which is the commit before it."""
 
@@ -217,3 +227,47 @@ def test_what_is_taken_away_before_any_commit_is_not_lent_any_more(
             assert installation.meanwhile_at is None
             installation.give_back("")
             check_recovery(installation)
+
+
+@pytest.mark.parametrize(
+    "start, path, operation",
+    [
+        pytest.param(furnished, "cloud/rotate-root", rotate, id="root"),
+        pytest.param(planned, "cloud/rotate-root", follow_plans, id="root by plan"),
+        pytest.param(with_static_role, "cloud/rotate-role/app", rotate_static_role, id="static role"),
+        pytest.param(with_static_role, "cloud/rotate-role/app", follow_plans, id="static role by plan"),
+    ],
+)
+def test_two_nodes_that_begin_a_rotation_leave_no_secret(
+    start: Callable[[], RecordedInstallation], path: str, operation: Operation
+) -> None:
+    """Whenever the other one has its secret made, which is the last thing that it does."""
+    plain = copy_of(start())
+    begin = len(plain.trace)
+    operation(plain)
+    called = (at for at, (_, effect) in enumerate(plain.trace) if at >= begin and is_addition(effect))
+    for at in range(begin, next(called) + 2):
+        installation = copy_of(start())
+        installation.meanwhile_at, installation.meanwhile = at, partial(make_secret_and_die, installation, path)
+        with suppress(CloudidError):
+            operation(installation)
+        check_recovery(installation)
+
+
+def is_addition(effect: Effect[Any]) -> bool:
+    return isinstance(effect, CallProvider) and effect.request.url.endswith(ADDITION)
+
+
+def make_secret_and_die(installation: RecordedInstallation, path: str) -> None:
+    """Another node is killed before it has stored the secret that it was given."""
+
+    def make_and_die(request: HttpRequest) -> Answer:
+        answer = installation.simulator.handle(request)
+        if request.url.endswith(ADDITION):
+            raise Crashed
+        return answer
+
+    node = World(1, make_and_die, installation.store, installation.clock)
+    service = node.perform(open_service(installation.settings))
+    with suppress(Crashed):
+        node.perform(service.handle(installation.request("POST", path, {"force": True})))
