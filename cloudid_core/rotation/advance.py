@@ -102,6 +102,9 @@ async def retire(job: Job, mount: Mount, holder: Found[SecretHolder] | None, fou
     if not is_used or not is_home(client, holder.record, rotation):
         await _write(job, found, overruled(rotation, OVERRULED))
     elif await accepted(job.context, mount, client, rotation, rotation.current):
+        again = await find_holder(job.context, mount, rotation.role)
+        if again is None or again.version != holder.version:  # it may have the secret again that is to go
+            raise Conflict(f"{holder.key} has changed meanwhile")
         await _remove_replaced(job, client, found)
     elif rotation.replaced and await accepted(job.context, mount, client, rotation, rotation.replaced):
         await switch_back(job.context, holder, found, job.now, job.fence)

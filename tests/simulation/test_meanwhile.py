@@ -15,6 +15,7 @@ import pytest
 from cloudid_core import HttpRequest, open_service
 from cloudid_core.effects import CallProvider, Commit, Effect
 from cloudid_core.errors import CloudidError
+from cloudid_core.rotation.plan import LONGEST_OVERLAP
 from cloudid_core.secrets_engine.token_secret import LIFE
 from cloudid_core.testing import Answer, Crashed, World
 from tests.installation import SETTLE_TIME
@@ -42,6 +43,7 @@ from .recorded import RecordedInstallation
 
 CREDS: Final = "cloud/creds/fresh"
 ADDITION: Final = "/addPassword"
+SIGN_IN: Final = "/oauth2/v2.0/token"
 LEASE: Final = 1
 """The number of the commit that puts the lease in place of the intent, which is the commit before it."""
 
@@ -245,7 +247,7 @@ def test_two_nodes_that_begin_a_rotation_leave_no_secret(
     plain = copy_of(start())
     begin = len(plain.trace)
     operation(plain)
-    called = (at for at, (_, effect) in enumerate(plain.trace) if at >= begin and is_addition(effect))
+    called = (at for at, (_, effect) in enumerate(plain.trace) if at >= begin and is_call(effect, ADDITION))
     for at in range(begin, next(called) + 2):
         installation = copy_of(start())
         installation.meanwhile_at, installation.meanwhile = at, partial(make_secret_and_die, installation, path)
@@ -254,8 +256,35 @@ def test_two_nodes_that_begin_a_rotation_leave_no_secret(
         check_recovery(installation)
 
 
-def is_addition(effect: Effect[Any]) -> bool:
-    return isinstance(effect, CallProvider) and effect.request.url.endswith(ADDITION)
+def test_a_secret_that_is_written_again_at_the_end_of_the_overlap_stays() -> None:
+    """Whenever another node writes it while the new one is proven again."""
+    own = furnished().scene["applications"][0]["client_secret"]
+    original = copy_of(furnished())
+    original.must("POST", "cloud/rotate-root")
+
+    def overlapped() -> RecordedInstallation:
+        installation = copy_of(original)
+        installation.advance(LONGEST_OVERLAP)
+        return installation
+
+    plain = overlapped()
+    begin = len(plain.trace)
+    plain.tick()
+    proofs = [
+        at for at, (name, effect) in enumerate(plain.trace) if name.startswith("tick") and is_call(effect, SIGN_IN)
+    ]
+    assert begin < proofs[-2] < proofs[-1], "the new one is proven several times"
+    for at in range(begin, proofs[-1] + 1):
+        installation = overlapped()
+        installation.meanwhile_at = at
+        installation.meanwhile = partial(installation.elsewhere, "POST", "cloud/config", {"client_secret": own})
+        with suppress(CloudidError):
+            installation.tick()
+        check_recovery(installation)
+
+
+def is_call(effect: Effect[Any], end: str) -> bool:
+    return isinstance(effect, CallProvider) and effect.request.url.endswith(end)
 
 
 def make_secret_and_die(installation: RecordedInstallation, path: str) -> None:
