@@ -18,6 +18,7 @@ from ..context import Context, Due, Job, queue
 from ..effects import ABSENT, Instant, Now
 from ..errors import REASON_LIMIT, CloudidError, Code, Conflict, Refused
 from ..events import IntentChanged
+from ..mounts import mount_table
 from ..provider import Provisioned, Removal, remove
 from ..routing import mount_client
 from ..store import NO_CHANGES, Changes, Found, keys
@@ -28,6 +29,7 @@ MOST_REASONS: Final = 20
 LONGEST_TEXT: Final = 6 * REASON_LIMIT
 """Room for a reason of every step."""
 UNDER_WAY: Final = "an attempt is running or was interrupted"
+MOUNT_GONE: Final = "its mount is gone: a reconciliation of another mount finds what was made too late"
 OTHER_TENANT: Final = "it is in a tenant that the mount is no longer configured for"
 
 
@@ -190,9 +192,17 @@ async def find_intent(context: Context, mount_id: str, intent_id: str) -> Found[
     return await context.records.find_fresh(keys.intent(mount_id, intent_id), Intent)
 
 
-async def undo(job: Job, found: Found[Intent]) -> Removal:
-    """Make one attempt in the background to remove the objects of an abandoned intent."""
-    return await undo_until(job, found, due_at=await queue.retry_at(job, found.record.attempts + 1))
+async def undo(job: Job, found: Found[Intent]) -> None:
+    """Make one attempt in the background to remove the objects of an abandoned intent.
+
+    Without its mount nobody can: a request on a machine that stood still has abandoned it after the mount was wiped.
+    """
+    records = job.context.records
+    if (await mount_table(records)).record.with_storage(job.mount_id) is None:
+        left = Changes(events=(found.record.event("left", MOUNT_GONE),))
+        await records.commit(Changes({**job.fence, **found.expected}, deletes=(found.key, found.record.due_key)) | left)
+    else:
+        await undo_until(job, found, due_at=await queue.retry_at(job, found.record.attempts + 1))
 
 
 async def undo_until(job: Job, found: Found[Intent], due_at: Instant) -> Removal:

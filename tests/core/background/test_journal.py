@@ -17,6 +17,7 @@ from cloudid_core.deadline import Deadline
 from cloudid_core.effects import Instant, Now
 from cloudid_core.errors import CloudidError, Code, Conflict, ProviderProblem, Refused, StoreFailed
 from cloudid_core.events import IntentChanged
+from cloudid_core.mounts import mount_table
 from cloudid_core.provider.applications import ensure_application
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.routing.components import mount_client
@@ -276,6 +277,20 @@ def test_what_was_made_when_nothing_names_it_any_more_is_looked_for() -> None:
     world.perform(journal.look_again(world.context, "i", world.mount().id, provisioned, world.clock, failure))
     world.pass_time(3 * SETTLE_TIME)
     assert (world.alive("application"), found(world)) == ([], None)
+
+
+def test_what_is_abandoned_after_its_mount_was_wiped_is_told_and_forgotten() -> None:
+    world = engine_with_roles()
+    intent = opened(world)
+    world.must("DELETE", "sys/mounts/cloud")
+    world.pass_time(DEADLINE + GRACE + 2 * SETTLE_TIME)
+    assert world.perform(mount_table(world.context.records)).record.retired == {}
+    world.perform(abandon(world.context, intent))
+    world.pass_time(3 * SETTLE_TIME)
+    assert world.due(queue.INTENT) == []
+    assert world.keys(intent.key) == []
+    told = [event for event in world.events if isinstance(event, IntentChanged)]
+    assert (told[-1].state, told[-1].reason) == ("left", journal.MOUNT_GONE)
 
 
 def test_what_may_be_accounted_for_is_not_removed() -> None:
