@@ -40,6 +40,25 @@ TAKEN_AWAY: Final = (
     ("POST", "cloud/config", {"root_password_ttl": "60d"}, "nothing"),
 )
 """What an operator takes away or changes while a role lends: request, and how the ids start of what it had lent."""
+TOGETHER: Final = (
+    *(("GET", f"cloud/{path}", None) for path in ("creds/existing", "creds/kept", "token/existing", "token/kept")),
+    ("POST", "cloud/roles/existing", {"token_scopes": ""}),
+    ("POST", "cloud/roles/existing", {"token_scopes": TOKEN_SCOPE}),
+    ("POST", "cloud/roles/existing", {"token_scopes": TOKEN_SCOPE, "proof": "certificate"}),
+    ("DELETE", "cloud/roles/existing", None),
+    ("POST", "cloud/roles/kept", {"azure_groups": "[]"}),
+    ("DELETE", "cloud/roles/kept", None),
+    ("POST", "cloud/static-roles/app", {"proof": "secret"}),
+    ("POST", "cloud/static-roles/app", {"proof": "certificate"}),
+    ("DELETE", "cloud/static-roles/app?remove_secret=true", None),
+    ("POST", "cloud/static-creds/app/token", None),
+    ("POST", "cloud/rotate-role/app", None),
+    ("POST", "cloud/rotate-role/app", {"force": True}),
+    ("POST", "cloud/rotate-root", None),
+    ("POST", "cloud/rotate-root", {"force": True}),
+    ("POST", "cloud/config", {"root_password_ttl": "60d"}),
+)
+"""What several may ask at the same time."""
 SIGN_IN_DELAY: Final = 5000
 """Seconds after which a slow secret is accepted: the service has given it up by then."""
 KEY_DOCUMENTS: Final = tuple(f"{issuer.path.removeprefix('/v1/')}/.well-known/keys" for issuer in ISSUERS)

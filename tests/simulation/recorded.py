@@ -260,11 +260,15 @@ class RecordedInstallation(Installation):
     # What clients do
 
     def ask_all(self, paths: Sequence[str]) -> None:
-        """Several reads at the same time, each at another node, with background work between."""
+        """Several reads at the same time."""
+        self.ask_together([("GET", path, None) for path in paths])
+
+    def ask_together(self, requests: Sequence[tuple[str, str, object]]) -> None:
+        """Several requests at the same time, each at another node, with background work between."""
         tasks = []
-        for path in paths:
+        for request in requests:
             self.next_turn()
-            tasks.append(self.spawn(self.asking("GET", path)))
+            tasks.append(self.spawn(self.asking(*request)))
         self.next_turn()
         background = self.spawn(self.service.tick())
         self.settle()

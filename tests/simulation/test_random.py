@@ -20,6 +20,7 @@ from .invariants import check_always, check_in_the_end, root_secrets
 from .operations import (
     ROLES,
     TAKEN_AWAY,
+    TOGETHER,
     TOKEN_ROLES,
     TOKEN_SCOPE,
     Operation,
@@ -145,6 +146,16 @@ def issue_while_it_is_taken_away(installation: RecordedInstallation, dice: Rando
         installation.closed.clear()
 
 
+def ask_together(installation: RecordedInstallation, dice: Random) -> None:
+    """Operators and clients, who may ask for the same thing."""
+    requests = [dice.choice(TOGETHER) for _ in range(2)]
+    requests.append(dice.choice((*TOGETHER, *requests, *requests)))
+    try:
+        installation.ask_together(requests)
+    finally:
+        installation.give_back("")
+
+
 def break_down(installation: RecordedInstallation, dice: Random) -> None:
     """Parts of the cloud fail or hang until they are healed."""
     families = dice.choice([("arm",), ("graph",), ("arm", "graph"), ("login",)])
@@ -226,6 +237,8 @@ LIFE: Final[tuple[Step, ...]] = (
     issue,
     issue_several,
     issue_while_it_is_taken_away,
+    ask_together,
+    ask_together,
     revoke_one,
     renew_one,
     revoke_all,
