@@ -16,10 +16,10 @@ from ..context import Context
 from ..credentials import Key, RootCredential, SecretHolder, owner_of
 from ..effects import Instant, RandomBytes
 from ..errors import Code, Refused
-from ..forms import BOOLEAN, SECRET, Json, effective, setting
-from ..messages import Answer
+from ..forms import BOOLEAN, SECRET, Json, effective, schemas, setting
+from ..messages import WRITE, Answer
 from ..mounts import Mount
-from ..routing import Call
+from ..routing import Call, route
 from ..store import Changes, KeyedHash
 from ..values import Secret, rfc3339
 from .identities import MOST_COUNTED, rewritten, self_targets
@@ -33,6 +33,7 @@ KEY_BYTES: Final = 32
 SAME: Final = "same"
 OTHER: Final = "other"
 MADE_HERE: Final = "made_here"
+COMPARED: Final = schemas.members(client_secret={**schemas.TEXT, "enum": [SAME, OTHER, MADE_HERE]})
 
 
 async def credential_warnings(context: Context, mount: Mount, config: RootCredential, now: Instant) -> tuple[str, ...]:
@@ -167,8 +168,11 @@ class CompareForm:
     client_secret: Secret = setting(SECRET, Secret(), "The client secret.", required=True)
 
 
+@route("config/applied", WRITE, COMPARED, form=CompareForm, requires_all=True)
 async def compare_secret(call: Call) -> Answer:
-    """Say whether a client secret is the one that was applied last; changes nothing."""
+    """Tells whether a client secret is the one that was applied last, another one, or would replace one that the
+    service made. Changes nothing.
+    """
     found = await find_root(call.context, call.mount)
     secret = call.form(CompareForm).client_secret
     if found is None or not found.record.client_secret:

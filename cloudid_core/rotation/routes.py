@@ -11,11 +11,11 @@ from ..credentials import SecretHolder, credentials_of
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused, reason_of, without_provider_code
 from ..forms import BOOLEAN, Json, effective, schemas, setting
-from ..messages import Answer, Operation
-from ..routing import PROVIDER, Answers, Call, Route, may_read_config, mount_client
+from ..messages import READ, WRITE, Answer
+from ..routing import PROVIDER, Answers, Call, Route, may_read_config, mount_client, route
 from ..store import Found, retry_on_conflict
 from ..values import Secret, rfc3339
-from .configure import MADE_HERE, OTHER, SAME, CompareForm, compare_secret, credential_warnings, refused_access
+from .configure import compare_secret, credential_warnings, refused_access
 from .identities import self_targets
 from .plan import find_plan
 from .record import Phase, Rotation, changed, find_rotation, find_undamaged_rotation
@@ -111,11 +111,21 @@ async def _prove(call: Call, found: Found[Rotation]) -> Found[Rotation]:
     return Found(found.key, due_now, version)
 
 
-async def read_rotation(call: Call) -> Answer:
-    """How this mount proves itself to the provider, and how the rotation of its root secret stands.
+STATE: Final = schemas.members(
+    TEXT="phase last_error note",
+    last_rotation=schemas.nullable(schemas.TIME),
+    next_rotation=schemas.nullable(schemas.TIME),
+    expires=schemas.nullable(schemas.TIME),
+)
+MEMBERS: Final = schemas.joined(schemas.members(credential_source=schemas.nullable(schemas.TEXT)), STATE)
 
-    `last_error` is that of the rotation, otherwise that of the last access token which this node did not get. It has
-    the provider's code for those who may read the configuration.
+
+@route("rotation", READ, MEMBERS)
+async def read_rotation(call: Call) -> Answer:
+    """Tells how the rotation stands.
+
+    Also how the mount proves itself to the provider. `last_error` is that of the rotation, otherwise that of the last
+    access token which this node did not get. It has the provider's code for those who may read the configuration.
     """
     context, mount = call.context, call.mount
     root = await find_root(context, mount)
@@ -158,42 +168,18 @@ def shown_time(instant: Instant | None) -> str | None:
     return None if instant is None else rfc3339.show(instant)
 
 
-STATE: Final = schemas.members(
-    phase=schemas.TEXT,
-    last_rotation=schemas.nullable(schemas.TIME),
-    next_rotation=schemas.nullable(schemas.TIME),
-    last_error=schemas.TEXT,
-    note=schemas.TEXT,
-    expires=schemas.nullable(schemas.TIME),
-)
-MEMBERS: Final = schemas.joined(schemas.members(credential_source=schemas.nullable(schemas.TEXT)), STATE)
 ROUTES: Final = (
     Route(
-        path="rotate-root",
-        operation=Operation.WRITE,
-        program=rotate,
-        answers=Answers(
-            nothing=True, accepted=schemas.members(rotation=schemas.TEXT), refusals=(Code.ROOT_SECRET_SHARED, *PROVIDER)
-        ),
+        "rotate-root",
+        WRITE,
+        rotate,
+        "Replaces the root secret by one that only the service knows.",
         form=RotateForm,
         names_provider_codes=True,
-        doc="Replaces the root secret by one that only the service knows.",
+        answers=Answers(
+            nothing=True, accepted=schemas.members(TEXT="rotation"), refusals=(Code.ROOT_SECRET_SHARED, *PROVIDER)
+        ),
     ),
-    Route(
-        path="rotation",
-        operation=Operation.READ,
-        program=read_rotation,
-        answers=Answers(data=MEMBERS),
-        doc="Tells how the rotation stands.",
-    ),
-    Route(
-        path="config/applied",
-        operation=Operation.WRITE,
-        program=compare_secret,
-        answers=Answers(data=schemas.members(client_secret={**schemas.TEXT, "enum": [SAME, OTHER, MADE_HERE]})),
-        form=CompareForm,
-        requires_all=True,
-        doc="Tells whether a client secret is the one that was applied last, another one, or would replace one that the"
-        " service made. Changes nothing.",
-    ),
+    read_rotation,
+    compare_secret,
 )

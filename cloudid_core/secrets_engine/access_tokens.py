@@ -20,7 +20,7 @@ from ..deadline import Deadline
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Conflict, ProviderProblem, Refused
 from ..forms import TEXT, schemas, setting
-from ..messages import Answer
+from ..messages import READ, WRITE, Answer
 from ..mounts import require_live
 from ..provider import (
     GRACE,
@@ -34,7 +34,7 @@ from ..provider import (
     once,
     retry_while_propagating,
 )
-from ..routing import Call, capture_name
+from ..routing import PROVIDER, Call, capture_name, route
 from ..store import NO_CHANGES, Changes, Found, keys, retry_on_conflict
 from ..values import rfc3339
 from . import config
@@ -44,13 +44,7 @@ from .static_roles import NO_KEY, StaticRole, find_static_role, may_rotate
 from .token_secret import TokenSecret, replace_secret
 
 R = TypeVar("R", Role, StaticRole)
-MEMBERS: Final = schemas.members(
-    access_token=schemas.TEXT,
-    token_type=schemas.TEXT,
-    expires_in=schemas.INTEGER,
-    expires_at=schemas.TIME,
-    scope=schemas.TEXT,
-)
+MEMBERS: Final = schemas.members(TEXT="access_token token_type scope", INTEGER="expires_in", TIME="expires_at")
 PATIENCE: Final = 5.0
 """Seconds that a request waits for the replacement of a secret that still works. The replacement goes on without it."""
 CHANGED: Final = "the role or the configuration was changed meanwhile"
@@ -84,9 +78,12 @@ class Grant(Generic[R]):
         return self.role.key, self.role.version, who, self.scope
 
 
+@route(
+    "token/:name", READ, MEMBERS, refusals=(Code.ROLE_CHANGE_PENDING, *PROVIDER), form=TokenForm, has_side_effect=True
+)
 @retry_on_conflict
 async def give_access_token(call: Call) -> Answer:
-    """Answer an access token for the role's application; it has no lease, and nobody can call it back."""
+    """Gives an access token of the role's application, without a lease: nobody can call it back."""
     grant = await _permit(call)
     token = await _cached(call, grant)
     if token is None:
@@ -124,9 +121,10 @@ async def _permit(call: Call) -> Grant[Role]:
     )
 
 
+@route("static-creds/:name/token", WRITE, MEMBERS, refusals=PROVIDER, form=TokenForm)
 @retry_on_conflict
 async def give_static_token(call: Call) -> Answer:
-    """Answer an access token for the application of a static role; it has no lease, and nobody can call it back."""
+    """Gives an access token of the static role's application, without a lease: nobody can call it back."""
     grant, key = await _permit_static(call)
     token = await _cached(call, grant)
     if token is None:

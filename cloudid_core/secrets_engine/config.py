@@ -22,11 +22,11 @@ from ..deadline import Deadline
 from ..effects import ListKeys
 from ..errors import Code, Refused
 from ..forms import BOOLEAN, ENVIRONMENT, GUID, TENANT, effective, schemas, setting, show, shown_members
-from ..messages import Answer
+from ..messages import DELETE, READ, WRITE, Answer
 from ..mounts import Mount
 from ..provider import Client
 from ..rotation import AppliedForm, commit_config, read_warnings, root_password_expiration, with_applied
-from ..routing import Call
+from ..routing import PROVIDER, Call, route
 from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
 from .ceiling import FIELDS, Ceiling, resolved
 
@@ -89,9 +89,20 @@ async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     return (await in_use(context, mount, deadline))[1]
 
 
+@route(
+    "config",
+    WRITE,
+    refusals=(Code.LEASES_ALIVE, *PROVIDER),
+    form=ConfigForm,
+    exists=lambda call: call.context.records.has(keys.config(call.mount.id)),
+    names_provider_codes=True,
+)
 @retry_on_conflict
 async def write_config(call: Call) -> Answer:
-    """Set the given fields. The rules are checked on the merged, effective configuration."""
+    """Configures the engine.
+
+    The rules are checked on the merged, effective configuration.
+    """
     context, environment = call.context, call.context.settings.environment
     key = keys.config(call.mount.id)
     given = {name: value for name, value in changes_given(call.given.values).items() if name != "force"}
@@ -111,8 +122,12 @@ async def write_config(call: Call) -> Answer:
     return replace(answer, warnings=(*answer.warnings, *config.warnings)) if given.keys() & set(FIELDS) else answer
 
 
+@route("config", READ, CONFIG_MEMBERS)
 async def read_config(call: Call) -> Answer:
-    """The stored configuration without its secret; empty values when there is none."""
+    """Reads the stored configuration, without its client secret.
+
+    Empty values when there is none.
+    """
     found = await find_config(call.context, call.mount)
     shown = show(found.record if found else Config(), omit=("client_secret",))
     if found is None:
@@ -122,17 +137,17 @@ async def read_config(call: Call) -> Answer:
     return Answer(data={**shown, **expiration}, warnings=warnings)
 
 
+@route("config", DELETE, refusals=(Code.LEASES_ALIVE,), form=DeleteForm)
 @retry_on_conflict
 async def delete_config(call: Call) -> Answer:
-    """Delete configuration and credentials. Without `force`, refused while leases, intents or roles need them."""
+    """Removes the configuration and its credentials.
+
+    Without `force`, refused while leases, intents or roles need them.
+    """
     key = keys.config(call.mount.id)
     _, expects = await call.context.records.find_for_writing(key, Config)
     expects |= await _refuse_to_strand(call)
     return await commit_config(call, Changes(expects, deletes=(key,)), None)
-
-
-async def config_exists(call: Call) -> bool:
-    return await call.context.records.has(keys.config(call.mount.id))
 
 
 async def _refuse_to_strand(call: Call) -> dict[str, int]:

@@ -15,12 +15,13 @@ from ..background import Intent, abandon, closing, marker, open_intent
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, ProviderProblem, Refused
 from ..forms import grant as grant_life
+from ..forms import schemas
 from ..leases import Lease, end_lease
-from ..messages import Answer
+from ..messages import READ, Answer
 from ..mounts import mount_table, require_live
 from ..provider import Client, FreshObject, NewPassword, Provisioned, lending, wait_until_accepted
 from ..quotas import room_for_lease
-from ..routing import Call, capture_name
+from ..routing import PROVIDER, Answers, Call, capture_name, route
 from ..store import Changes, Found, expected, keys, retry_on_conflict
 from ..tokens import new_id, owner_of, tie
 from .ceiling import check_ceiling
@@ -32,6 +33,9 @@ from .roles import Role, find_role, grants_of, require_within_ceiling
 SECRET_MARGIN: Final = 3600
 """Seconds by which the provider's secret outlives the longest lease, never past an explicit cap."""
 NO_ROLE: Final = "the role does not exist"
+CREDENTIALS: Final = Answers(
+    data=schemas.members(TEXT="client_id client_secret"), lease=True, refusals=(Code.ROLE_CHANGE_PENDING, *PROVIDER)
+)
 
 
 @frozen(kw_only=True)
@@ -57,8 +61,12 @@ class Made:
     password: NewPassword
 
 
+@route("creds/:name", READ, CREDENTIALS, has_side_effect=True)
 async def generate_credentials(call: Call) -> Answer:
-    """Answer a new client id and secret under a lease, or leave nothing behind."""
+    """Gives the client id and secret of a service principal, under a lease.
+
+    Nothing is left behind if that fails.
+    """
     if call.token.last_use:
         raise Refused(Code.TOKEN_USED_UP)
     client, plan, intent = await _begin(call)

@@ -20,10 +20,10 @@ from ..effects import ABSENT, Instant, in_turns
 from ..errors import Code, Conflict, EntryDamaged, Refused
 from ..forms import BOOLEAN, INTEGER, Json, bounded, schemas, setting
 from ..leases import Lease, end_leases, find_undamaged_leases, forget_lease
-from ..messages import Answer
+from ..messages import READ, WRITE, Answer
 from ..mounts import mount_table
 from ..provider import Client, Provisioned
-from ..routing import Call
+from ..routing import PROVIDER, Answers, Call, route
 from ..store import Changes, keys
 from ..values import rfc3339
 from . import config
@@ -87,30 +87,23 @@ class Findings:
     damaged: tuple[EntryDamaged, ...]
 
 
-OBJECT: Final = schemas.members(
-    {"application_object_id": schemas.TEXT},
-    kind=schemas.TEXT,
-    id=schemas.TEXT,
-    display_name=schemas.TEXT,
-    made_at=schemas.TIME,
-)
-HELD: Final = schemas.joined(OBJECT, optional={"lease_id": schemas.TEXT, "role": schemas.TEXT})
-DAMAGED: Final = schemas.members(kind=schemas.TEXT, entry=schemas.TEXT, id=schemas.TEXT)
+OBJECT: Final = schemas.members({"TEXT": "application_object_id"}, TEXT="kind id display_name", TIME="made_at")
+HELD: Final = schemas.joined(OBJECT, optional={"TEXT": "lease_id role"})
+DAMAGED: Final = schemas.members(TEXT="kind entry id")
 MEMBERS: Final = schemas.members(
     unaccounted=schemas.list_of(OBJECT),
     missing=schemas.list_of(HELD),
     too_fresh=schemas.list_of(OBJECT),
-    unexamined=schemas.INTEGER,
+    INTEGER="unexamined",
     damaged=schemas.list_of(DAMAGED),
-    not_searched=schemas.LIST,
+    LIST="not_searched",
 )
-REPAIRED: Final = schemas.members(
-    {"dropped": schemas.INTEGER, "path": schemas.TEXT}, repaired=schemas.INTEGER, left=schemas.INTEGER
-)
+REPAIRED: Final = schemas.members({"INTEGER": "dropped", "TEXT": "path"}, INTEGER="repaired left")
 
 
+@route("reconcile", READ, MEMBERS, refusals=PROVIDER)
 async def report(call: Call) -> Answer:
-    """Answer what is unaccounted for and what is missing. Changes nothing."""
+    """Lists objects at the provider that no record lists, and objects in records that are gone."""
     findings = await _examine(call, await config.client(call.context, call.mount, call.deadline))
     data: dict[str, Json] = {
         "unaccounted": [_described(one) for one in findings.unaccounted],
@@ -123,10 +116,12 @@ async def report(call: Call) -> Answer:
     return Answer(data=data)
 
 
+@route("reconcile", WRITE, Answers(data=REPAIRED, accepted=REPAIRED, refusals=PROVIDER), form=RepairForm)
 async def repair(call: Call) -> Answer:
-    """Remove what is unaccounted for and end leases whose objects are gone, up to `max` of both together.
+    """Removes objects that no record lists, and ends leases whose objects are gone.
 
-    202 with the path of the report while that is under way; 200 when there was nothing to do.
+    Up to `max` of both together. 202 with the path of the report while that is under way; 200 when there was nothing to
+    do.
 
     Applications stay among the deleted items, where they can be restored. An object that a role keeps and that is gone
     is only reported: delete the role and write it anew.

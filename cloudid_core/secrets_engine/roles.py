@@ -24,12 +24,13 @@ from ..forms import (
     bounded,
     effective,
     one_of,
+    schemas,
     setting,
     show,
     shown_members,
 )
 from ..leases import Progress, Scope, answer_for_many, count_leases, due_after, mark, work_off
-from ..messages import Answer
+from ..messages import DELETE, LIST, READ, WRITE, Answer
 from ..mounts import Mount, require_live
 from ..provider import (
     FEDERATED,
@@ -43,7 +44,7 @@ from ..provider import (
     lending,
     scope_of_assignment,
 )
-from ..routing import Call, capture_name
+from ..routing import LEFT, PROVIDER, Answers, Call, capture_name, route
 from ..store import NO_CHANGES, Changes, Found, keys, retry_on_conflict
 from ..values import coercion, listing
 from .ceiling import Grants, check_ceiling, check_privileges, exceeded
@@ -231,9 +232,16 @@ async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | 
     return found.with_record(found.record.normal) if found else None
 
 
+@route(
+    "roles/:name",
+    WRITE,
+    refusals=PROVIDER,
+    form=Role,
+    exists=lambda call: call.context.records.has(keys.role(call.mount.id, capture_name(call))),
+)
 @retry_on_conflict
 async def write_role(call: Call) -> Answer:
-    """Set the given fields. Everything that the role refers to must exist at the provider.
+    """Registers or updates a role; what it refers to must exist.
 
     A role with `persist_app` has its application made, or brought up to date, before it is stored.
     """
@@ -332,22 +340,32 @@ async def target(context: Context, mount: Mount, name: str) -> str:
     return found.record.existing_client_id if found else ""
 
 
+@route("roles/:name", READ, MEMBERS)
 async def read_role(call: Call) -> Answer:
+    """Reads a role."""
     found = await call.context.records.find(keys.role(call.mount.id, capture_name(call)), Role)
     if found is None:
         raise Refused(Code.NOT_FOUND)
     return Answer(data={**show(found.record), "application_object_id": found.record.existing_id})
 
 
+@route("roles", LIST)
 async def list_roles(call: Call) -> Answer:
+    """Lists the names of all roles."""
     return Answer(data={"keys": await call.context.records.names(keys.roles(call.mount.id))})
 
 
+@route(
+    "roles/:name",
+    DELETE,
+    Answers(nothing=True, accepted=LEFT, refusals=(Code.NOT_FOUND, *PROVIDER)),
+    form=DeleteRoleForm,
+)
 async def delete_role(call: Call) -> Answer:
-    """Delete a role, and what it kept at the provider. Its leases live on until they end, or end with it if asked to.
+    """Removes a role; its leases live on, unless they are to end too.
 
-    Nothing is issued for a role that is gone, so its leases are looked for afterwards. A request that was interrupted
-    can be repeated for them.
+    What it kept at the provider goes with it. Nothing is issued for a role that is gone, so its leases are looked for
+    afterwards. A request that was interrupted can be repeated for them.
     """
     leases = Scope(call.mount, f"creds/{capture_name(call)}")
     is_last = call.form(DeleteRoleForm).revoke_leases
@@ -411,10 +429,6 @@ async def count_kept(context: Context, mount: Mount) -> int:
     return len(damaged) + sum(bool(found.record.held) for found in roles)
 
 
-async def role_exists(call: Call) -> bool:
-    return await call.context.records.has(keys.role(call.mount.id, capture_name(call)))
-
-
 async def granted_scopes(call: Call) -> set[str]:
     """The scopes at which roles make assignments; the configured subscription's while there is no such role."""
     prefix = keys.roles(call.mount.id)
@@ -428,8 +442,12 @@ async def granted_scopes(call: Call) -> set[str]:
     return {f"/subscriptions/{config.subscription_id}"} if config.subscription_id else set()
 
 
+@route("ceiling", READ, schemas.members(stopped=schemas.each(schemas.LIST), INTEGER="count"))
 async def stopped_by_ceiling(call: Call) -> Answer:
-    """The roles that give nothing under the present ceiling, and why; what only the provider knows is not asked."""
+    """Lists the roles that give nothing under the present ceiling, and why.
+
+    What only the provider knows is not asked.
+    """
     config = await find_config(call.context, call.mount)
     ceiling = config.record if config else Config()
     names = await call.context.records.names(keys.roles(call.mount.id))

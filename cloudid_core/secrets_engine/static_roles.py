@@ -18,11 +18,12 @@ from ..credentials import Key, effective_config, rule_problems
 from ..effects import Instant, ListKeys
 from ..errors import CloudidError, Code, Conflict, EntryDamaged, Problem, Refused, reason_of
 from ..forms import BOOLEAN, METADATA, SCHEDULE, AsWritten, lasting, one_of, schemas, setting, show, shown_members
-from ..messages import Answer
+from ..messages import DELETE, LIST, READ, WRITE, Answer
 from ..mounts import Mount, require_live
 from ..provider import PROOFS, SECRET, Application, applications, lending
 from ..rotation import (
     STATE,
+    RotateForm,
     as_told,
     find_undamaged_plan,
     find_undamaged_rotation,
@@ -32,7 +33,7 @@ from ..rotation import (
     shown_time,
     state_of,
 )
-from ..routing import Call, capture_name
+from ..routing import PROVIDER, Answers, Call, capture_name, route
 from ..store import Changes, Found, expected, keys, retry_on_conflict
 from ..values import DAY, LONGEST_INTERVAL, LONGEST_SECRET, Schedule, Secret
 from . import roles
@@ -127,11 +128,9 @@ class DeleteForm:
     remove_secret: bool = setting(BOOLEAN, False, "Remove its secret too, which works until its end otherwise.")
 
 
-MEMBERS: Final = schemas.joined(shown_members(StaticRole), STATE, schemas.members(ttl=schemas.INTEGER))
+MEMBERS: Final = schemas.joined(shown_members(StaticRole), STATE, schemas.members(INTEGER="ttl"))
 CREDENTIALS: Final = schemas.members(
-    client_id=schemas.TEXT,
-    client_secret=schemas.TEXT,
-    secret_id=schemas.TEXT,
+    TEXT="client_id client_secret secret_id",
     expiration=schemas.nullable(schemas.TIME),
     last_rotation=schemas.nullable(schemas.TIME),
     ttl=schemas.nullable(schemas.INTEGER),
@@ -146,10 +145,18 @@ async def find_static_role(context: Context, mount: Mount, name: str) -> Found[S
     return found
 
 
+@route(
+    "static-roles/:name",
+    WRITE,
+    refusals=PROVIDER,
+    form=StaticRole,
+    exists=lambda call: call.context.records.has(keys.static_role(call.mount.id, capture_name(call))),
+)
 async def write_static_role(call: Call) -> Answer:
-    """Set the given fields. A role that has no secret yet gets one: if that takes long, or fails, a warning says so.
+    """Registers or updates a static role: an application, and one proof of it that is rotated.
 
-    The background goes on with it then.
+    A role that has no secret yet gets one. If that takes long, or fails, a warning says so, and the background goes on
+    with it.
     """
     role, warnings = await _write(call)
     if role.awaits_secret:
@@ -221,31 +228,39 @@ async def may_rotate(context: Context, mount: Mount, name: str) -> Changes:
     return await lending(context.records, found.record.client_id) | Changes(expected(config, keys.config(mount.id)))
 
 
+@route("static-roles/:name", READ, MEMBERS)
 async def read_static_role(call: Call) -> Answer:
-    """The role, without its secret, and how its rotation stands."""
+    """Reads a static role, and how its rotation stands."""
     found = await find_static_role(call.context, call.mount, capture_name(call))
     state = await state_of(call.context, call.mount.id, capture_name(call), found.record)
     state["last_error"] = as_told(call, str(state["last_error"]))
     return Answer(data={**show(found.record), "ttl": found.record.rotation_period, **state})
 
 
+@route("static-roles", LIST)
 async def list_static_roles(call: Call) -> Answer:
+    """Lists the names of all static roles."""
     return Answer(data={"keys": await call.context.records.names(keys.static_roles(call.mount.id))})
 
 
-async def static_role_exists(call: Call) -> bool:
-    return await call.context.records.has(keys.static_role(call.mount.id, capture_name(call)))
-
-
+@route(
+    "rotate-role/:name",
+    WRITE,
+    Answers(nothing=True, accepted=schemas.members(TEXT="rotation"), refusals=PROVIDER),
+    form=RotateForm,
+    names_provider_codes=True,
+)
 async def rotate_static_role(call: Call) -> Answer:
-    """Replace the key of a role, as `rotate-root` does."""
+    """Replaces what the application of a static role proves itself with."""
     return await rotate(call, capture_name(call))
 
 
+@route("static-creds/:name", READ, CREDENTIALS)
 async def read_credentials(call: Call) -> Answer:
-    """The client id and secret of a role. The provider has accepted it, and it works for a while after its rotation.
+    """Gives the client id and secret of a static role with the `proof` `secret`, without a lease.
 
-    `ROLE_GIVES_TOKENS`: the role has no secret that could be handed out.
+    The provider has accepted the secret, and it works for a while after its rotation. `ROLE_GIVES_TOKENS`: the role has
+    no secret that could be handed out.
     """
     context, mount, name = call.context, call.mount, capture_name(call)
     await require_live(context.records, mount)
@@ -271,9 +286,13 @@ async def read_credentials(call: Call) -> Answer:
     return Answer(data=data)
 
 
+@route("static-roles/:name", DELETE, refusals=(Code.NOT_FOUND, Code.ROLE_CHANGE_PENDING), form=DeleteForm)
 @retry_on_conflict
 async def delete_static_role(call: Call) -> Answer:
-    """Delete a role. Its secret works until its end, or is removed with it if asked for; any other key is removed."""
+    """Removes a static role; its secret works until its end, unless it is to be removed too.
+
+    Any other key is removed.
+    """
     context, mount, name = call.context, call.mount, capture_name(call)
     key, is_left = keys.static_role(mount.id, name), not call.form(DeleteForm).remove_secret
     found, expects = await context.records.find_for_writing(key, StaticRole)
