@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 from attrs import frozen
 
 from ...effects import Program, RandomBytes
+
+T = TypeVar("T")
 
 
 class NotConforming(AssertionError):
@@ -29,6 +33,11 @@ class Check:
 def checks_of(*stories: Callable[[], Program[None]], waits: bool) -> tuple[Check, ...]:
     """Checks that are named like their functions."""
     return tuple(Check(story.__name__, story, waits) for story in stories)
+
+
+def checks_with(given: T, *stories: Callable[[T], Program[None]]) -> tuple[Check, ...]:
+    """As `checks_of`, for stories that are handed something. All of them wait."""
+    return tuple(Check(story.__name__, partial(story, given), waits=True) for story in stories)
 
 
 def expect(what: str, actual: object, wanted: object) -> None:

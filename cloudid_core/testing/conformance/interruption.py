@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
-from ...effects import ABSENT, Commit, Effect, Entry, Host, Program, ReadEntry, Sleep, gather
+from ...effects import ABSENT, Commit, Effect, Entry, Host, ReadEntry, Sleep, gather
 from ...errors import Conflict, OutcomeUnknown, StoreFailed
-from .check import Check, NotConforming, fresh_prefix
+from .check import Check, NotConforming, checks_with, fresh_prefix
 
 Interrupt: TypeAlias = Callable[[], Awaitable[object]]
 """Interrupts the store once, and returns when that is over."""
@@ -127,19 +127,11 @@ async def no_update_is_lost_when_the_store_is_interrupted(interrupt: Interrupt) 
         raise NotConforming(f"{len(written)} steps were written, {len(unknown)} perhaps, but {counted} counted")
 
 
-_STORIES: Final[tuple[Callable[[Interrupt], Program[None]], ...]] = (
-    outcomes_hold_when_the_store_is_interrupted,
-    no_update_is_lost_when_the_store_is_interrupted,
-)
-
-
 def interruption_checks(interrupt: Interrupt) -> tuple[Check, ...]:
     """Checks for a host whose store `interrupt` disturbs: it ends connections, restarts the server, fails over …
 
     With a fail-over, they hold only if the server that takes over has all that was acknowledged.
     """
-
-    def check(story: Callable[[Interrupt], Program[None]]) -> Check:
-        return Check(story.__name__, lambda: story(interrupt), waits=True)
-
-    return tuple(map(check, _STORIES))
+    return checks_with(
+        interrupt, outcomes_hold_when_the_store_is_interrupted, no_update_is_lost_when_the_store_is_interrupted
+    )

@@ -5,13 +5,13 @@ A check runs on the first host, and what the second one has to do is run on that
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Final, TypeVar
 
 from ...effects import ABSENT, Commit, Effect, Host, ListKeys, Program, ReadEntry, Sleep, together
 from ...run import run
-from .check import Check, NotConforming, expect, fresh_prefix
-from .store import is_refused, value_at
+from .check import Check, NotConforming, checks_with, expect, fresh_prefix
+from .store import count_up, is_refused, value_at
 
 T = TypeVar("T")
 ROUNDS: Final = 30
@@ -37,8 +37,8 @@ async def on_host(host: Host, program: Program[T]) -> T:
     return answer
 
 
-async def commit_of(puts: Mapping[str, bytes], deletes: tuple[str, ...] = ()) -> int:
-    return await Commit({}, puts, deletes)
+async def commit_of(puts: Mapping[str, bytes]) -> int:
+    return await Commit({}, puts)
 
 
 async def keys_at(prefix: str) -> tuple[str, ...]:
@@ -109,11 +109,7 @@ async def no_update_is_lost_between_hosts(other: Host) -> None:
 
     async def count() -> None:
         for _ in range(STEPS):
-            while True:
-                entry = await ReadEntry(key)
-                expects, number = ({key: entry.version}, int(entry.value)) if entry else ({key: ABSENT}, 0)
-                if not await is_refused(expects, {key: b"%d" % (number + 1)}):
-                    break
+            await count_up(key)
 
     await together(count(), on_host(other, count()))
     expect("an entry that two hosts counted up", await value_at(key), b"%d" % (2 * STEPS))
@@ -141,21 +137,15 @@ async def the_other_hosts_commits_are_seen_whole(other: Host) -> None:
     await together(read(), on_host(other, write()))
 
 
-_STORIES: Final[tuple[Callable[[Host], Program[None]], ...]] = (
-    what_one_host_commits_the_other_reads,
-    versions_grow_over_both_hosts,
-    of_two_commits_that_cross_one_is_written,
-    of_two_crossing_absences_one_is_written,
-    an_entry_is_made_by_one_host,
-    no_update_is_lost_between_hosts,
-    the_other_hosts_commits_are_seen_whole,
-)
-
-
 def shared_store_checks(other: Host) -> tuple[Check, ...]:
     """Checks for a host that shares its store with `other`, a second node in the same event loop."""
-
-    def check(story: Callable[[Host], Program[None]]) -> Check:
-        return Check(story.__name__, lambda: story(other), waits=True)
-
-    return tuple(map(check, _STORIES))
+    return checks_with(
+        other,
+        what_one_host_commits_the_other_reads,
+        versions_grow_over_both_hosts,
+        of_two_commits_that_cross_one_is_written,
+        of_two_crossing_absences_one_is_written,
+        an_entry_is_made_by_one_host,
+        no_update_is_lost_between_hosts,
+        the_other_hosts_commits_are_seen_whole,
+    )

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from math import inf
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from attrs import frozen
 
-from ...effects import CallProvider, HttpRequest, HttpResponse, Now, Program, together
+from ...effects import CallProvider, HttpRequest, HttpResponse, Now, together
 from ...errors import ProviderUnreachable
-from .check import Check, NotConforming, expect
+from .check import Check, NotConforming, checks_with, expect
 
 TIMEOUT: Final = 60.0
 SHORT: Final = 0.2
@@ -136,21 +135,16 @@ async def calls_run_side_by_side(url: str) -> None:
     expect("the two outcomes", (sent, status), (True, 200))
 
 
-_ANSWERED: Final[tuple[Callable[[str], Program[None]], ...]] = (
-    a_request_arrives_as_it_was_asked_for,
-    a_body_comes_back_as_bytes,
-    any_status_is_an_answer,
-    a_redirect_is_not_followed,
-    silence_ends_at_the_timeout,
-    a_broken_connection_may_have_sent_the_request,
-    calls_run_side_by_side,
-)
-
-
 def provider_checks(url: str, closed_url: str) -> tuple[Check, ...]:
     """Checks against the scripted provider at `url`, and an address without a listener; neither ends in a slash."""
-
-    def check(story: Callable[[str], Program[None]], address: str) -> Check:
-        return Check(story.__name__, lambda: story(address), waits=True)
-
-    return (*(check(story, url) for story in _ANSWERED), check(a_refused_connection_sent_nothing, closed_url))
+    answered = checks_with(
+        url,
+        a_request_arrives_as_it_was_asked_for,
+        a_body_comes_back_as_bytes,
+        any_status_is_an_answer,
+        a_redirect_is_not_followed,
+        silence_ends_at_the_timeout,
+        a_broken_connection_may_have_sent_the_request,
+        calls_run_side_by_side,
+    )
+    return (*answered, *checks_with(closed_url, a_refused_connection_sent_nothing))

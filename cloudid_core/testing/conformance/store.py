@@ -34,6 +34,15 @@ async def is_refused(expects: Mapping[str, int], puts: Mapping[str, bytes], dele
     return False
 
 
+async def count_up(key: str) -> None:
+    """Add one to the number at a key, however many others do so."""
+    while True:
+        entry = await ReadEntry(key)
+        expects, number = ({key: entry.version}, int(entry.value)) if entry else ({key: ABSENT}, 0)
+        if not await is_refused(expects, {key: b"%d" % (number + 1)}):
+            return
+
+
 async def an_entry_that_was_never_put_is_absent() -> None:
     prefix = await fresh_prefix()
     expect("an entry that was never put", await ReadEntry(prefix + "a"), None)
@@ -192,15 +201,7 @@ async def a_commit_that_writes_nothing_still_expects() -> None:
 async def no_update_is_lost() -> None:
     """Many change one entry at the same time; who is refused tries again."""
     key = await fresh_prefix() + "count"
-
-    async def count() -> None:
-        while True:
-            entry = await ReadEntry(key)
-            expects, number = ({key: entry.version}, int(entry.value)) if entry else ({key: ABSENT}, 0)
-            if not await is_refused(expects, {key: b"%d" % (number + 1)}):
-                return
-
-    await gather([count() for _ in range(PEOPLE)])
+    await gather([count_up(key) for _ in range(PEOPLE)])
     expect("an entry that was counted up in parallel", await value_at(key), b"%d" % PEOPLE)
 
 

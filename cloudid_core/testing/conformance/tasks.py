@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from inspect import CORO_CLOSED, getcoroutinestate
 from typing import Any, Final
 
@@ -277,7 +276,7 @@ async def shared_programs_can_ask_for_others() -> None:
     expect("the answers of nested shared programs", answers, ("inner", "inner"))
 
 
-_STORIES: Final[tuple[Callable[[], Program[None]], ...]] = (
+TASK_CHECKS: Final[tuple[Check, ...]] = checks_of(
     together_answers_in_order,
     together_runs_side_by_side,
     together_raises_the_first_failure_in_order,
@@ -293,5 +292,5 @@ _STORIES: Final[tuple[Callable[[], Program[None]], ...]] = (
     shared_goes_on_when_an_asker_is_cut_off,
     shared_closes_what_is_not_needed,
     shared_programs_can_ask_for_others,
+    waits=True,
 )
-TASK_CHECKS: Final[tuple[Check, ...]] = checks_of(*_STORIES, waits=True)
