@@ -1,7 +1,7 @@
 """The provider, sans IO: builds requests to the cloud's HTTP interfaces and reads their answers."""
 
 from . import applications, assignments, groups, memberships
-from .acceptance import wait_until_accepted, wait_until_proven
+from .acceptance import wait_until_proven
 from .applications import (
     CLOCK_SKEW,
     Application,
@@ -111,6 +111,5 @@ __all__ = [
     "select",
     "token_endpoint",
     "usable_keys",
-    "wait_until_accepted",
     "wait_until_proven",
 ]

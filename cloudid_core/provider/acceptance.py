@@ -5,16 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ..errors import Code, ProviderProblem, Refused
-from ..values import Secret
 from .client import Client, Credentials
 from .oauth import ask_for_token
 from .propagation import FreshObject, is_transient, pause
-
-
-async def wait_until_accepted(client: Client, client_id: str, secret: Secret, *, needed: int = 1) -> bool:
-    """As `wait_until_proven`, for a secret."""
-    credentials = Credentials(client_id=client_id, client_secret=secret)
-    return await wait_until_proven(client, credentials, FreshObject.SECRET, needed=needed)
 
 
 async def wait_until_proven(client: Client, credentials: Credentials, family: FreshObject, *, needed: int = 1) -> bool:

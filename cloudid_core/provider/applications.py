@@ -86,14 +86,14 @@ class _NewPassword(msgspec.Struct, rename="camel"):
 
 
 async def ensure_application(
-    client: Client, *, unique_name: str, display_name: str, tags: Sequence[str] = (), sign_in_audience: str = ""
+    client: Client, unique_name: str, tags: Sequence[str] = (), sign_in_audience: str = ""
 ) -> Application:
     """The application with this unique name, made if it is not there; doing it again is harmless.
 
-    Where the environment cannot do that, the unique name is the application's display name and one of its tags. It is
-    then made once at most: raises `ProviderAmbiguous` when that may have happened, and it cannot be seen.
+    The unique name is its display name too; where the environment has no unique names, also one of its tags. It is then
+    made once at most: raises `ProviderAmbiguous` when that may have happened, and it cannot be seen.
     """
-    body = _body(display_name, tags, sign_in_audience)
+    body = _body(unique_name, tags, sign_in_audience)
     made = await upsert(client, "applications", "uniqueName", unique_name, body, _Application)
     if made is not None:
         return _application(made)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import msgspec
-from attrs import frozen
 
 from ..errors import ProviderProblem
 from .client import Client
@@ -14,25 +13,18 @@ class _Link(msgspec.Struct):
     """A link between two objects, of which nothing is read."""
 
 
-@frozen
-class Group:
-    object_id: str
-    name: str
-
-
-class _Group(msgspec.Struct, rename="camel"):
+class Group(msgspec.Struct, rename="camel", frozen=True):
     id: Id
     display_name: str | None = None
 
 
 async def find_group(client: Client, object_id: str) -> Group | None:
-    found = await find_by_id(client, "groups", object_id, _Group)
-    return None if found is None else _group(found)
+    return await find_by_id(client, "groups", object_id, Group)
 
 
 async def groups_by_name(client: Client, name: str) -> list[Group]:
     """All groups with a display name: it need not be unique."""
-    return [_group(each) for each in await select(client, "groups", f"displayName eq {literal(name)}", _Group)]
+    return await select(client, "groups", f"displayName eq {literal(name)}", Group)
 
 
 async def add_member(client: Client, group_id: str, principal_id: str) -> None:
@@ -62,7 +54,3 @@ async def _is_member(client: Client, group_id: str, principal_id: str) -> bool:
     """Whether a principal itself is a member. The permission to change members of groups is enough to ask."""
     target = f"{address(client, 'groups', group_id, 'members', principal_id)}/$ref"
     return await find(client, target, _Link) is not None
-
-
-def _group(form: _Group) -> Group:
-    return Group(form.id, form.display_name or "")

@@ -241,7 +241,7 @@ async def resolved(client: Client, ceiling: C, subscription_id: str) -> C:
         return [each.id.rsplit("/", 1)[-1] for each in found]
 
     async def group_ids(name: str) -> list[str]:
-        return [group.object_id for group in await groups.groups_by_name(client, name)]
+        return [group.id for group in await groups.groups_by_name(client, name)]
 
     async def directory_roles(name: str) -> list[str]:
         return [role.id for role in await memberships.directory_roles_by_name(client, name)]

@@ -19,7 +19,7 @@ from ..forms import schemas
 from ..leases import Lease, end_lease
 from ..messages import READ, Answer
 from ..mounts import mount_table, require_live
-from ..provider import Client, FreshObject, NewPassword, Provisioned, lending, wait_until_accepted
+from ..provider import Client, Credentials, FreshObject, NewPassword, Provisioned, lending, wait_until_proven
 from ..quotas import room_for_lease
 from ..routing import PROVIDER, Answers, Call, capture_name, route
 from ..store import Changes, Found, expected, keys, retry_on_conflict
@@ -75,7 +75,8 @@ async def generate_credentials(call: Call) -> Answer:
     try:
         made = await _make(client, plan)
         client_id, secret = made.provisioned.client_id, made.password.secret
-        if client.settings.verify_credentials and not await wait_until_accepted(client, client_id, secret):
+        given = Credentials(client_id=client_id, client_secret=secret)
+        if client.settings.verify_credentials and not await wait_until_proven(client, given, FreshObject.SECRET):
             raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
         lease = await _account_for(call, plan, made, intent, lease_id)
     except CloudidError as failure:
@@ -114,7 +115,6 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
         intent_id=plan.id,
         mount_id=mount.id,
         provisioned=evolve(plan.provisioned, purge=True),
-        now=call.now,
         until=call.deadline.at,
         expects={**role.expected, **config_expects},
         role=name,

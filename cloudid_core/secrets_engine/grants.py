@@ -169,7 +169,7 @@ async def find_groups(client: Client, grant: GroupGrant) -> list[GroupGrant]:
     """The groups that a grant may mean."""
     by_id = _known(groups.find_group(client, grant.object_id)) if grant.object_id else None
     found = await (by_id or groups.groups_by_name(client, grant.group_name))
-    return [GroupGrant(group_name=group.name, object_id=group.object_id) for group in found]
+    return [GroupGrant(group_name=group.display_name or "", object_id=group.id) for group in found]
 
 
 async def find_directory_roles(client: Client, grant: DirectoryRoleGrant) -> list[DirectoryRoleGrant]:

@@ -29,6 +29,7 @@ from ..provider import (
     select,
 )
 from ..tokens import is_id
+from ..values import rfc3339
 
 T = TypeVar("T")
 
@@ -36,8 +37,6 @@ LANES: Final = 8
 """How many look-ups run at the same time."""
 TIME_DIGITS: Final = 12
 """How many digits of an id are its time of making, in milliseconds."""
-LATEST: Final = 253_402_300_799.0
-"""The end of the year 9999: the latest time that has a text."""
 
 
 class ObjectKind(Enum):
@@ -139,7 +138,7 @@ def marked_at(prefix: str, name: str) -> Instant | None:
     marked_id = name.removeprefix(prefix)
     if marked_id == name or not is_id(marked_id):
         return None
-    return min(int(marked_id[:TIME_DIGITS], 16) / 1000, LATEST)
+    return min(int(marked_id[:TIME_DIGITS], 16) / 1000, rfc3339.LATEST)
 
 
 def objects_of(provisioned: Provisioned) -> Iterator[Object]:

@@ -180,7 +180,6 @@ async def _open(call: Call, intent_id: str, at_stake: Provisioned, expects: Mapp
         intent_id=intent_id,
         mount_id=call.mount.id,
         provisioned=at_stake,
-        now=call.now,
         until=call.deadline.at,
         expects=expects,
     )

@@ -79,13 +79,8 @@ async def make_application(
     client: Client, provisioned: Provisioned, tags: tuple[str, ...], sign_in_audience: str
 ) -> Provisioned:
     """Make an application under its unique name, and its principal; the same objects with their ids."""
-    application = await ensure_application(
-        client,
-        unique_name=provisioned.unique_name,
-        display_name=provisioned.unique_name,
-        tags=tags,
-        sign_in_audience=provider_spelling(sign_in_audience),
-    )
+    audience = provider_spelling(sign_in_audience)
+    application = await ensure_application(client, provisioned.unique_name, tags, audience)
     principal = await retry_while_propagating(
         client,
         lambda: ensure_principal(client, application.client_id),

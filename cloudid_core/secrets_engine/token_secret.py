@@ -20,13 +20,11 @@ from ..mounts import Mount
 from ..provider import GRACE, PROOFS, Client, Credentials, Proof, Provisioned, wait_until_proven
 from ..store import Changes, Found
 from ..tokens import new_id
-from ..values import DAY, Secret
+from ..values import DAY, Secret, rfc3339
 
 if TYPE_CHECKING:
     from .roles import Role
 
-NEVER: Final = 253_402_300_799.0
-"""The end of what has no end."""
 LIFE: Final = 30 * DAY
 """Seconds that a secret is made for. Some tenants allow no longer ones."""
 OVERLAP: Final = 300
@@ -109,7 +107,6 @@ async def replace_secret(
         intent_id=intent_id,
         mount_id=mount.id,
         provisioned=at_stake,
-        now=now,
         until=client.deadline.at,
         expects=expects,
     )
@@ -127,7 +124,7 @@ async def replace_secret(
         made = TokenSecret(
             secret=key.secret,
             provisioned=evolve(at_stake, password_key_id=key.id),
-            ends_at=NEVER if key.expires_at is None else key.expires_at,
+            ends_at=rfc3339.LATEST if key.expires_at is None else key.expires_at,
             proof_id=key.proof_id,
         )
         proven = await wait_until_proven(client, made.credentials(context, mount, client), made.row.family)

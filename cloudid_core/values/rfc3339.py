@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
+LATEST: Final = 253_402_300_799.0
+"""The end of the year 9999: the latest time that has a text."""
 _TO_SECONDS: Final = len("2026-11-21T03:20:47")
 _TEXT: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt](?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"

@@ -44,7 +44,6 @@ async def begin(context: Context, mount_id: str, now: Instant, intent_id: str = 
         intent_id=intent_id,
         mount_id=mount_id,
         provisioned=Provisioned(made_at=now, unique_name=marker(context, intent_id)),
-        now=now,
         until=now + DEADLINE,
         expects={GUARD: 0},
     )
@@ -57,7 +56,7 @@ async def make(context: Context, mount_id: str) -> None:
     try:
         client = await mount_client(context, mount_id, Deadline(now + DEADLINE))
         name = marker(context, "i")
-        await ensure_application(client, unique_name=name, display_name=name)
+        await ensure_application(client, name)
         await context.records.commit(Changes(puts={RECORD: Due()}) | closing(intent))
     except CloudidError:
         await abandon(context, intent)
@@ -92,7 +91,7 @@ def made(world: SecretsEngine) -> Found[Intent]:
 def call_provider(world: SecretsEngine) -> None:
     client = world.perform(mount_client(world.context, world.mount().id, Deadline(world.clock + DEADLINE)))
     name = marker(world.context, "i")
-    world.perform(ensure_application(client, unique_name=name, display_name=name))
+    world.perform(ensure_application(client, name))
 
 
 def test_an_intent_is_written_before_the_provider_is_touched() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cloudid_core.errors import ProviderProblem
-from cloudid_core.provider.acceptance import wait_until_accepted
+from cloudid_core.provider.acceptance import wait_until_proven
+from cloudid_core.provider.client import Credentials
+from cloudid_core.provider.propagation import FreshObject
 from cloudid_core.values.secret import Secret
 
 from .cloud import START, TOKEN_PATH, Reply, Setting, form_of, reply, token
@@ -17,7 +19,8 @@ def refusal(code: int, status: int = 401) -> Reply:
 
 def prove(setting: Setting, *replies: Reply, needed: int = 1) -> bool:
     setting.cloud.script(f"POST {TOKEN_PATH}", *replies)
-    return setting.world.perform(wait_until_accepted(setting.client, "new-app", Secret("new-secret"), needed=needed))
+    new = Credentials(client_id="new-app", client_secret=Secret("new-secret"))
+    return setting.world.perform(wait_until_proven(setting.client, new, FreshObject.SECRET, needed=needed))
 
 
 def test_the_new_credentials_are_tried_and_nothing_is_kept() -> None:

@@ -44,7 +44,7 @@ def listed(*applications: dict[str, Any]) -> Reply:
 
 
 def ensure(setting: Setting, **fields: Any) -> Application:
-    program = ensure_application(setting.client, unique_name=NAME, display_name="shown", **fields)
+    program = ensure_application(setting.client, NAME, **fields)
     return setting.world.perform(program)
 
 
@@ -70,7 +70,7 @@ def test_an_application_is_made_under_its_unique_name() -> None:
     setting.cloud.script(f"PATCH {KEY_PATH}", reply(201, shown(uniqueName=NAME)))
     made = ensure(setting, tags=["a"], sign_in_audience="AzureADMyOrg")
     assert made == Application("o-1", "c-1", "shown", NAME, ())
-    assert bodies(setting, KEY_PATH) == [{"displayName": "shown", "tags": ["a"], "signInAudience": "AzureADMyOrg"}]
+    assert bodies(setting, KEY_PATH) == [{"displayName": NAME, "tags": ["a"], "signInAudience": "AzureADMyOrg"}]
 
 
 def test_what_is_not_set_is_not_sent() -> None:
@@ -78,7 +78,7 @@ def test_what_is_not_set_is_not_sent() -> None:
     setting.cloud.script(f"PATCH {KEY_PATH}", reply(204))
     setting.cloud.script(f"GET {KEY_PATH}", reply(200, shown()))
     assert ensure(setting).object_id == "o-1"
-    assert bodies(setting, KEY_PATH) == [{"displayName": "shown"}]
+    assert bodies(setting, KEY_PATH) == [{"displayName": NAME}]
 
 
 def test_without_upserts_the_marker_is_display_name_and_tag() -> None:
