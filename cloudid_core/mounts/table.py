@@ -228,14 +228,12 @@ async def require_live(records: Records, mount: Mount) -> Found[MountTable]:
 
 
 @retry_on_conflict
-async def change_mounts(
-    records: Records, change: Callable[[MountTable], MountTable], puts: Mapping[str, object] | None = None
-) -> None:
-    """Replace the table by a pure function of itself, and write `puts` with it. Does nothing if nothing changes."""
+async def change_mounts(records: Records, change: Callable[[MountTable], MountTable]) -> None:
+    """Replace the table by a pure function of itself. Does nothing if nothing changes."""
     found = await mount_table(records)
     table = change(found.record)
     if table is not found.record:
-        await records.commit(changing(found, table) | Changes(puts=puts or {}))
+        await records.commit(changing(found, table))
 
 
 def changing(found: Found[MountTable], table: MountTable) -> Changes:

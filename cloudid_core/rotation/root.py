@@ -33,7 +33,7 @@ async def find_holder(context: Context, mount: Mount, role: str) -> Found[Secret
     return await context.records.find(keys.static_role(mount.id, role), form) if form else None
 
 
-def is_managed(context: Context, root: RootCredential) -> bool:
+def is_managed(context: Context, root: SecretHolder) -> bool:
     """Whether the secret that counts is the one that is stored here: only that can be replaced."""
     return bool(root.client_secret) and not supplied(type(root), "client_secret", context.settings.environment)
 

@@ -13,7 +13,7 @@ from attrs import evolve
 
 from ..background import abandoned_intent, look_again, marker
 from ..context import NO_FENCE, Context
-from ..credentials import Key, RootCredential, SecretHolder, Wanted, make_key
+from ..credentials import Key, SecretHolder, Wanted, make_key
 from ..deadline import Deadline
 from ..effects import Instant, ListKeys, Now
 from ..errors import CloudidError, Code, Conflict, ProviderProblem, Refused, reason_of
@@ -23,7 +23,7 @@ from ..routing import mount_client
 from ..store import NO_CHANGES, Changes, Found, expected, keys
 from ..tokens import new_id
 from .record import Home, Phase, Rotation, changed, find_rotation, given_up
-from .root import application_of, find_holder, find_root, hinted_key, is_managed, is_used_elsewhere
+from .root import application_of, find_holder, hinted_key, is_managed, is_used_elsewhere
 
 MOST_KEYS: Final = 8
 """How many secrets of a mount or static role, made here, may live at the same time."""
@@ -32,24 +32,16 @@ REFUSED: Final = "refused-"
 UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: its key id is unknown"
 
 
-async def managed_root(context: Context, mount: Mount) -> Found[RootCredential]:
-    """The configuration of a mount whose root secret can be replaced. Refuses with the reason why it cannot."""
-    root = await find_root(context, mount)
-    if root is None:
-        raise Refused(Code.CONFIG_MISSING)
-    if not is_managed(context, root.record):
-        raise Refused(Code.ROOT_SECRET_UNMANAGED)
-    return root
-
-
 async def rotated_holder(context: Context, mount: Mount, role: str) -> Found[SecretHolder]:
-    """What holds the secret that is to be replaced: the configuration of a mount, or a static role of it."""
-    if not role:
-        root = await managed_root(context, mount)
-        return Found(root.key, root.record, root.version)
+    """What holds the secret that is to be replaced: the configuration of a mount, or a static role of it.
+
+    Refuses with the reason why the secret cannot be replaced.
+    """
     holder = await find_holder(context, mount, role)
     if holder is None:
-        raise Refused(Code.NOT_FOUND, "the role does not exist")
+        raise Refused(Code.NOT_FOUND, "the role does not exist") if role else Refused(Code.CONFIG_MISSING)
+    if not (role or is_managed(context, holder.record)):
+        raise Refused(Code.ROOT_SECRET_UNMANAGED)
     return holder
 
 

@@ -271,6 +271,6 @@ def capture_name(call: Call, capture: str = "name") -> str:
     return captured(call, capture, parse_name)
 
 
-def name_as_written(call: Call, capture: str = "name") -> str:
+def name_as_written(call: Call) -> str:
     """A captured name, for what keeps the spelling of its name, as `captured` has it."""
-    return call.captures[capture] if capture_name(call, capture) else NOBODY
+    return call.captures["name"] if capture_name(call) else NOBODY
