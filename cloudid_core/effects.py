@@ -20,12 +20,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 from attrs import field, frozen
 
-from .errors import PublicationFailed
+from .errors import PublicationFailed, RecordFailed
 from .events import Event
 from .metrics import Numbers
 from .values import Secret
@@ -445,6 +446,12 @@ class Shared(Effect[Any], frozen=True):
 
     def perform_on(self, host: Host) -> Awaitable[Any]:
         return host.shared(self.key, self.program)
+
+
+async def record_if_possible(event: Event) -> None:
+    """Record what nothing depends on: what has happened cannot be refused any more."""
+    with suppress(RecordFailed):
+        await Record(event)
 
 
 async def give_way() -> None:

@@ -10,7 +10,6 @@ Before a host reads a long body, it asks `body_limit`.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -20,7 +19,7 @@ from .catalog import CATALOG, HANDLERS
 from .context import Context, open_keyring, read_keyring
 from .dispatch import KEY_SIZE, UNASKED, Exchange, RequestIds, respond, response_entries
 from .dispatch.body_limit import body_limit
-from .effects import Instant, Now, Program, RandomBytes, Record, within
+from .effects import Instant, Now, Program, RandomBytes, Record, record_if_possible, within
 from .errors import CloudidError, Code, EntryDamaged, HostFailure, RecordFailed, Refused, TimeIsUp
 from .health import Node
 from .installation import initialise
@@ -197,8 +196,7 @@ class Service:
             self.context.node.last_record_failed = True
             response = render_refusal(Refused(Code.AUDIT_UNAVAILABLE), unrecorded, exchange.request_id)
             answered = exchange.answered(response)
-            with suppress(RecordFailed):  # the log may take it
-                await Record(answered)
+            await record_if_possible(answered)  # the log may take it
         note_login(self.context.caches, answered, exchange.proven)
         return with_headers(response, exchange.headers) if exchange.headers else response
 

@@ -9,7 +9,6 @@ aside for a while, and the bug is raised at the end of the round, for the host's
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from itertools import takewhile
 from math import inf
 from typing import Final
@@ -19,9 +18,9 @@ from attrs import frozen
 from ..caches import Bounded
 from ..context import Context, Job, keep_reserve, queue
 from ..deadline import Deadline
-from ..effects import ABSENT, Instant, ListKeys, Now, Program, Record, gather
-from ..errors import Conflict, EntryDamaged, HostFailure, RecordFailed, Refused
-from ..events import Event, JobFailed, LeadershipTaken, Problem
+from ..effects import ABSENT, Instant, ListKeys, Now, Program, gather, record_if_possible
+from ..errors import Conflict, EntryDamaged, HostFailure, Refused
+from ..events import JobFailed, LeadershipTaken, Problem
 from ..health import HealthProblem
 from ..store import Changes, keys
 from .leadership import hold_leadership, is_leader, release_leadership
@@ -106,7 +105,7 @@ class Loop:
         self._has_started = True
         if self._context.node.leader != self._node:
             self._context.node.leader = self._node
-            await _record(LeadershipTaken())
+            await record_if_possible(LeadershipTaken())
         all_backlogs = await self._backlogs(now)
         backlogs = [backlog for backlog in all_backlogs if backlog.due_keys]
         if not backlogs and not self._is_sweep_due(now):
@@ -168,7 +167,7 @@ class Loop:
             if not now < (self._aside.get(key) or 0.0):
                 self._aside.put(key, now + queue.PAUSES.longest)
                 damage = Problem.of(EntryDamaged(key, ABSENT))
-                await _record(JobFailed(job="due name", ref=key[:MOST_SHOWN], problem=damage))
+                await record_if_possible(JobFailed(job="due name", ref=key[:MOST_SHOWN], problem=damage))
 
     async def _work_off(self, backlogs: list[Backlog], fence: Mapping[str, int], until: Instant) -> list[Exception]:
         """Do what is due, within the budget of each queue; the bugs that were met."""
@@ -199,13 +198,13 @@ class Loop:
                 continue  # another request was faster: what is still due is read again
             except EntryDamaged as damaged:
                 self._aside.put(key, now + queue.PAUSES.longest)  # others must not wait for what cannot be read
-                await _record(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(damaged)))
+                await record_if_possible(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(damaged)))
             except (HostFailure, Refused) as failure:
-                await _record(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(failure)))
+                await record_if_possible(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(failure)))
                 break
             except Exception as bug:  # noqa: BLE001  # one broken record must not delay the others
                 self._aside.put(key, now + queue.PAUSES.longest)
-                await _record(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(bug)))
+                await record_if_possible(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(bug)))
                 bugs.append(bug)
         return bugs
 
@@ -220,8 +219,3 @@ class Loop:
         first = min((backlog.next_at for backlog in backlogs), default=inf)
         latest = now + (CLUSTER_ROUND_INTERVAL if self._context.node.others else ROUND_INTERVAL)
         return min(latest, max(earliest, first))
-
-
-async def _record(event: Event) -> None:
-    with suppress(RecordFailed):
-        await Record(event)

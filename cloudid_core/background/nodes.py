@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import attrs
 
 from ..context import Context
-from ..effects import CompareClocks, Instant, Now, Record
-from ..errors import Conflict, HostFailure, RecordFailed, Refused
+from ..effects import CompareClocks, Instant, Now, record_if_possible
+from ..errors import Conflict, HostFailure, Refused
 from ..events import SettingsDiffer
 from ..health import NodeRecord
 from ..settings import Settings
@@ -149,5 +149,4 @@ async def _report_differences(context: Context, record: NodeRecord) -> None:
     differences = tuple(sorted(names))
     if differences != context.node.differences:
         context.node.differences = differences
-        with suppress(RecordFailed):
-            await Record(SettingsDiffer(node=context.node.name or context.node.id, names=differences))
+        await record_if_possible(SettingsDiffer(node=context.node.name or context.node.id, names=differences))

@@ -14,8 +14,8 @@ import msgspec
 from attrs import evolve, frozen
 from cattrs.preconf.msgspec import make_converter
 
-from ..effects import Commit, Entry, Instant, Now, RandomBytes, ReadEntry, Record
-from ..errors import Code, Conflict, OutcomeUnknown, RecordFailed, Refused
+from ..effects import Commit, Entry, Instant, Now, RandomBytes, ReadEntry, record_if_possible
+from ..errors import Code, Conflict, OutcomeUnknown, Refused
 from ..events import KeysChanged
 from ..settings import Settings
 from ..store import (
@@ -136,7 +136,7 @@ async def begin_data_key(context: Context) -> None:
     """
     keyring = await _with_new_term(context.settings)
     context.records.sealer.adopt(keyring)
-    await _record(KeysChanged(kind="data", term=keyring.current.term))
+    await record_if_possible(KeysChanged(kind="data", term=keyring.current.term))
 
 
 @retry_on_conflict
@@ -152,7 +152,7 @@ async def begin_token_keys(context: Context) -> TokenKeys:
     keyring = await _with_token_keys(context.settings)
     context.records.sealer.learn(keyring)
     fresh = keyring.token_keys[-1]
-    await _record(KeysChanged(kind="token", term=fresh.term))
+    await record_if_possible(KeysChanged(kind="token", term=fresh.term))
     return fresh
 
 
@@ -207,7 +207,7 @@ async def drop_other_master_keys(settings: Settings) -> None:
     """Let only the present master key open the ring, under a new root key. Refuses as `read_keyring` does."""
     opened = await _read(settings)
     await _commit(opened, await seal_keyring(settings, opened.keyring))
-    await _record(KeysChanged(kind="master"))
+    await record_if_possible(KeysChanged(kind="master"))
 
 
 async def _read(settings: Settings) -> Opened:
@@ -289,8 +289,3 @@ async def _commit(opened: Opened, value: bytes) -> None:
         entry = await ReadEntry(keys.RING)
         if entry is None or entry.value != value:
             raise Conflict("the key ring was not written") from None
-
-
-async def _record(event: KeysChanged) -> None:
-    with suppress(RecordFailed):  # what has happened cannot be refused any more
-        await Record(event)

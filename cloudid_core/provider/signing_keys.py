@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from ..caches import Caches
 from ..clouds import Cloud
 from ..deadline import Deadline
-from ..effects import Instant, Now, Program, Record, gather
-from ..errors import CloudidError, Code, ProviderProblem, ProviderUnreachable, RecordFailed, Refused
+from ..effects import Instant, Now, Program, gather, record_if_possible
+from ..errors import CloudidError, Code, ProviderProblem, ProviderUnreachable, Refused
 from ..events import JobFailed, Problem
 from ..settings import Settings
 from .calls import RetryBudget
@@ -172,8 +172,7 @@ async def _cycle(settings: Settings, caches: Caches, state: _State, deadline: De
     except (ProviderProblem, ProviderUnreachable, Refused) as failure:
         code = Code.PROVIDER_UNREACHABLE if isinstance(failure, Refused) else refusal_of(failure).code
         state = _update(caches, state, under_way=False, failure=code)
-        with suppress(RecordFailed):
-            await Record(JobFailed(job="signing keys", ref=state.tenant, problem=Problem.of(failure)))
+        await record_if_possible(JobFailed(job="signing keys", ref=state.tenant, problem=Problem.of(failure)))
         kept = state.usable(await Now())
         if kept is None:
             raise

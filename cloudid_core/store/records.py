@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
@@ -21,10 +20,10 @@ from ..effects import (
     RandomBytes,
     ReadEntries,
     ReadEntry,
-    Record,
     give_way,
+    record_if_possible,
 )
-from ..errors import Code, Conflict, EntryDamaged, OutcomeUnknown, RecordFailed, Refused
+from ..errors import Code, Conflict, EntryDamaged, OutcomeUnknown, Refused
 from ..values import Secret
 from .changes import Changes
 from .conflicts import retry_on_conflict
@@ -207,8 +206,7 @@ class Records:
         except OutcomeUnknown:
             version = await self._resolve(changes.expects, sealed, changes.deletes)
         for event in changes.events:
-            with suppress(RecordFailed):  # what has happened cannot be refused any more
-                await Record(event)
+            await record_if_possible(event)
         return version
 
     def seal(self, puts: Mapping[str, object], nonces: bytes) -> dict[str, bytes]:

@@ -21,15 +21,14 @@ Tokens with children or leases are left to their due entries: their dependants a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Final
 
 from attrs import define
 
 from ..caches import Bounded
 from ..context import Context
-from ..effects import Instant, ListKeys, Now, Program, Record, Sleep, gather
-from ..errors import Conflict, EntryDamaged, RecordFailed
+from ..effects import Instant, ListKeys, Now, Program, Sleep, gather, record_if_possible
+from ..errors import Conflict, EntryDamaged
 from ..events import JobFailed, Problem
 from ..health import MOST_SKEW
 from ..store import Changes, Found, keys
@@ -155,8 +154,7 @@ class Sweep:
             return
         self._reported.put(damaged.key, damaged.version)
         token_id = damaged.key.removeprefix(keys.TOKENS)
-        with suppress(RecordFailed):
-            await Record(JobFailed(job="token sweep", ref=token_id, problem=Problem.of(damaged)))
+        await record_if_possible(JobFailed(job="token sweep", ref=token_id, problem=Problem.of(damaged)))
 
 
 async def _page_by_page(
