@@ -1,6 +1,6 @@
 """What this node knows of itself, and what health can say is wrong."""
 
 from .node import MOST_SKEW, SEVERAL, Node, NodeRecord
-from .problems import HealthProblem, Occurrence, Placeholders
+from .problems import HealthProblem, Occurrence
 
-__all__ = ["MOST_SKEW", "SEVERAL", "HealthProblem", "Node", "NodeRecord", "Occurrence", "Placeholders"]
+__all__ = ["MOST_SKEW", "SEVERAL", "HealthProblem", "Node", "NodeRecord", "Occurrence"]

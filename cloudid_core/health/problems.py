@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from typing import TypeAlias
 
@@ -154,16 +154,3 @@ class HealthProblem(Enum):
     def remedy(self, occurrence: Occurrence) -> str:
         """What mends it."""
         return self.value[2].format_map(occurrence)
-
-
-class Placeholders(Mapping[str, str]):
-    """An occurrence for the documentation: each name stands for itself."""
-
-    def __getitem__(self, name: str) -> str:
-        return f"{{{name}}}"
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0

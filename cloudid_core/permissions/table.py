@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Final
 
@@ -180,31 +179,3 @@ FEATURES: Final = (
 
 def features_of(kind: str) -> tuple[Feature, ...]:
     return tuple(feature for feature in FEATURES if feature.kind == kind)
-
-
-def role_definition(kind: str, name: str, description: str) -> str:
-    """The command that makes a custom role of all actions that the features of a kind of mount need."""
-    actions = sorted({need.any_of[0] for need in _needs(features_of(kind), Api.RESOURCES)})
-    listed = ",\n".join(f'      "{action}"' for action in actions)
-    return f"""```console
-$ az role definition create --output none --role-definition '{{
-    "Name": "{name}",
-    "Description": "{description}",
-    "AssignableScopes": ["/subscriptions/'$SUBSCRIPTION'"],
-    "Actions": [
-{listed}
-    ]}}'
-```
-"""
-
-
-def directory_permissions(kind: str, *names: str) -> str:
-    """The commands that ask for the permissions in the directory that features need, the least ones."""
-    wanted = [feature for feature in features_of(kind) if feature.name in names]
-    permissions = sorted({need.any_of[0] for need in _needs(wanted, Api.DIRECTORY)})
-    add = "$ az ad app permission add --id $ENGINE --api $GRAPH --api-permissions"
-    return "\n".join(("```console", *(f"{add} $(role_id {each})=Role" for each in permissions), "```", ""))
-
-
-def _needs(features: Iterable[Feature], api: Api) -> Iterator[Need]:
-    return (need for feature in features for need in feature.needs if need.api is api)

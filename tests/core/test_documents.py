@@ -1,16 +1,17 @@
-"""Documents that are printed from tables."""
+"""The document that the module prints."""
 
 from __future__ import annotations
 
-from cloudid_core.documents import fields_table, table
-from cloudid_core.settings import Settings
+import json
+import runpy
+import sys
+
+import pytest
 
 
-def test_a_table_is_markdown() -> None:
-    """A head, a rule, a line for each row; a bar in a cell is no border."""
-    assert table(("a", "b"), [("1", "x|y")]) == "| a | b |\n| --- | --- |\n| 1 | x\\|y |"
-
-
-def test_defaults_and_spellings_are_shown() -> None:
-    """Defaults are shown as they would be read back."""
-    assert "| `leeway` | duration from 0 to 300 | `60` |" in fields_table(Settings)
+def test_the_module_prints_the_document(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Built-in mounts are at their paths, and the others have parameters for theirs."""
+    monkeypatch.delitem(sys.modules, "cloudid_core.documents", raising=False)
+    runpy.run_module("cloudid_core.documents", run_name="__main__")
+    paths = json.loads(capsys.readouterr().out)["paths"]
+    assert {"/sys/health", "/auth/{cloud_mount_path}/login", "/{cloud_mount_path}/creds/{name}"} <= paths.keys()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cloudid_core.documents import table
 from cloudid_servers.logs.lines import COMMON, MEMBERS, SERVER_LINES, Line, core_lines
+
+from .tables import table
 
 
 def page() -> str:

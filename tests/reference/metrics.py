@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from cloudid_core.documents import table
 from cloudid_core.metrics import METRICS, Merge, Metric, Source
 from cloudid_core.metrics.numbers import MOST_SERIES
 from cloudid_core.system.metrics import PAUSE
+
+from .tables import table
 
 SECTIONS: Final = (
     (Source.EVENTS, "Counted from events", "From the start of the process on."),

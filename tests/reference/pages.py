@@ -15,10 +15,9 @@ from typing import Final
 from cloudid_core.auth_method import RULES
 from cloudid_core.catalog import CATALOG
 from cloudid_core.cures import CURES
-from cloudid_core.documents import fields_table, table
 from cloudid_core.errors import Code
 from cloudid_core.forms import NOT_OFFERED
-from cloudid_core.health import HealthProblem, Placeholders
+from cloudid_core.health import HealthProblem
 from cloudid_core.messages import Operation
 from cloudid_core.mounts import BUILT_IN, MOUNT_BYTES, default_mounts
 from cloudid_core.policies import needs_sudo
@@ -27,7 +26,8 @@ from cloudid_core.routing import LEFT_OUT, VERBS, Component, NoFields, Route
 
 from . import log, metrics, permissions, policy_language, role_grants
 from .examples import examples, key_of
-from .parts import PAGES, printed
+from .parts import PAGES, Placeholders, printed
+from .tables import fields_table, table
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
 PRINTED: Final = "Printed by `make docs` from the tables that the service runs on; a test compares."

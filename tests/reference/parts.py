@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from inspect import cleandoc
 from pathlib import Path
@@ -12,17 +12,18 @@ from typing import Final
 import click
 
 from cloudid_core.auth_method import config as auth_method
-from cloudid_core.documents import table
 from cloudid_core.forms.environment import FALLBACK, OVERRIDE
 from cloudid_core.forms.fields import fields_of
 from cloudid_core.issuer import FACTS
 from cloudid_core.mounts import AUTH, SECRET
-from cloudid_core.permissions.table import ROTATE, directory_permissions, role_definition
+from cloudid_core.permissions.table import ROTATE, Api, Feature, features_of
 from cloudid_core.secrets_engine import config as secrets_engine
 from cloudid_servers.cli.main import COMMANDS, PROGRAM, SECTIONS, commands
 from cloudid_servers.client import KINDS
 from cloudid_servers.settings import settings
 from cloudid_servers.terminal import EXITS
+
+from .tables import table
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGES: Final = tuple(sorted((*DOCS.glob("reference/*.md"), *DOCS.glob("how-to/*.md"))))
@@ -89,6 +90,40 @@ def _described(command: click.Command, parent: click.Context) -> Iterator[str]:
 def _row(option: str, meaning: str) -> str:
     option, meaning = (cell.replace("|", r"\|") for cell in (option, meaning))
     return f"| `{option}` | {meaning} |"
+
+
+class Placeholders(dict[str, str]):
+    """An occurrence of a problem in which each name stands for itself."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"
+
+
+def role_definition(kind: str, name: str, description: str) -> str:
+    """The command that makes a custom role of all actions that the features of a kind of mount need."""
+    listed = ",\n".join(f'      "{action}"' for action in _least(features_of(kind), Api.RESOURCES))
+    return f"""```console
+$ az role definition create --output none --role-definition '{{
+    "Name": "{name}",
+    "Description": "{description}",
+    "AssignableScopes": ["/subscriptions/'$SUBSCRIPTION'"],
+    "Actions": [
+{listed}
+    ]}}'
+```
+"""
+
+
+def directory_permissions(kind: str, *names: str) -> str:
+    """The commands that ask for the permissions in the directory that features need."""
+    permissions = _least((feature for feature in features_of(kind) if feature.name in names), Api.DIRECTORY)
+    add = "$ az ad app permission add --id $ENGINE --api $GRAPH --api-permissions"
+    return "\n".join(("```console", *(f"{add} $(role_id {each})=Role" for each in permissions), "```", ""))
+
+
+def _least(features: Iterable[Feature], api: Api) -> list[str]:
+    """The permissions with the least rights that features need."""
+    return sorted({need.any_of[0] for feature in features for need in feature.needs if need.api is api})
 
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cloudid_core.documents import table
 from cloudid_core.mounts import AUTH, SECRET
 from cloudid_core.permissions.table import Api, Feature, features_of
+
+from .tables import table
 
 
 def page() -> Iterator[str]:

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 import msgspec
 
-from cloudid_core.documents import table
 from cloudid_core.errors import Refused
 from cloudid_core.policies import Acl, parse
 from cloudid_core.policies.document import CAPABILITIES, KEYS, LONGEST, OLD_LEVELS, UNSUPPORTED
 from cloudid_core.policies.hcl import DEEPEST, MOST_TOKENS
 from cloudid_core.policies.parameters import MOST_COMPARISONS
 from cloudid_core.testing import World
+
+from .tables import table
 
 PATTERNS: Final = (
     ("cloud/creds/web", "exactly this path", "cloud/creds/Web", "cloud/creds/web-a"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cloudid_core.documents import table
 from cloudid_core.secrets_engine.grants import MOST
 from cloudid_servers.provider_simulator.world.roles import AMBIGUOUS
 from tests.engines import ROLE, SecretsEngine, configured_engine
 from tests.installation import Reply
 
 from .examples import answer_of, request_of
+from .tables import table
 
 MEMBERS: Final = {
     "azure_roles": {
