@@ -104,8 +104,7 @@ async def _provider_facts(
     try:
         return await fetched_facts(call, snapshot, claims, facts, needs), ()
     except (Refused, *PROVIDER_FAILURES) as failure:
-        refusal = failure if isinstance(failure, Refused) else refusal_of(failure)
-        return facts, (f"facts are missing: {reason_of(refusal)}",)
+        return facts, (f"facts are missing: {reason_of(refusal_of(failure))}",)
 
 
 FACTS_RULE: Final = (

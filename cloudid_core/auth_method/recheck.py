@@ -54,8 +54,7 @@ async def recheck(
         client = snapshot.client(Deadline(min(now + PATIENCE, (now + deadline.at) / 2)))
         facts = await asked_facts(client, claims, NO_FACTS, needs)
     except (Refused, *PROVIDER_FAILURES) as failure:
-        refusal = failure if isinstance(failure, Refused) else refusal_of(failure)
-        return Recheck(snapshot.expects, (*unknown, refusal.code.wire))
+        return Recheck(snapshot.expects, (*unknown, refusal_of(failure).code.wire))
     if facts.machine is not NOT_ASKED:
         if facts.machine is not None and facts.machine.unread:
             unknowable.add(facts.machine.unread)

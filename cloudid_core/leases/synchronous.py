@@ -17,13 +17,12 @@ from ..deadline import Deadline
 from ..effects import Instant, ListKeys, Now, gather
 from ..errors import CloudidError, Code, Problem, Refused, reason_of
 from ..forms import Json
-from ..messages import NOTHING, Answer
+from ..messages import ACCEPTED, NOTHING, Answer
 from ..provider import PROVIDER_FAILURES, Removal, refusal_of
 from .record import Lease
 from .revocation import end_leases, revoke_now
 from .scope import Scope
 
-ACCEPTED: Final = 202
 PAGE: Final = 30
 """How many leases are marked in one commit, which changes three entries of each."""
 LANES: Final = 8

@@ -14,6 +14,7 @@ from .request import (
     token_in,
 )
 from .response import (
+    ACCEPTED,
     HEADERS,
     NO_HEADERS,
     NOTHING,
@@ -29,6 +30,7 @@ from .response import (
 )
 
 __all__ = [
+    "ACCEPTED",
     "DELETE",
     "HEADERS",
     "LIST",

@@ -205,6 +205,7 @@ def with_headers(response: Response, headers: Mapping[str, str]) -> Response:
     return replace(response, headers={**response.headers, **headers})
 
 
+ACCEPTED: Final = 202
 METHOD_NOT_ALLOWED: Final = 405
 METHODS: Final = "DELETE, GET, HEAD, LIST, POST, PUT"
 """The `Allow` header of a 405 that does not depend on the path (RFC 9110 section 15.5.6)."""

@@ -1,6 +1,6 @@
 """Metrics: what is counted and measured, by one table. Numbers only: whoever asks for them chooses their form."""
 
-from .numbers import HISTOGRAM_TAIL, Labels, Numbers, Series, add, merged, observe, put
+from .numbers import HISTOGRAM_TAIL, Numbers, Series, add, merged, observe, put
 from .table import BY_NAME, METRICS, Kind, Merge, Metric, Source
 from .tally import Tally
 
@@ -9,7 +9,6 @@ __all__ = [
     "HISTOGRAM_TAIL",
     "METRICS",
     "Kind",
-    "Labels",
     "Merge",
     "Metric",
     "Numbers",

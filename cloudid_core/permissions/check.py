@@ -138,7 +138,7 @@ async def _ask(client: Client, scopes: Sequence[str], *, names_code: bool) -> Gr
 
 
 def _unknown(failure: Refused | ProviderFailure, names_code: bool) -> Unknown:
-    return Unknown(reason_of(failure if isinstance(failure, Refused) else refusal_of(failure, names_code=names_code)))
+    return Unknown(reason_of(refusal_of(failure, names_code=names_code)))
 
 
 def described(features: Sequence[Feature], granted: Granted) -> dict[str, Json]:

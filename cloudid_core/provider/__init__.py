@@ -13,7 +13,6 @@ from .applications import (
     find_application,
     make_password,
     marked_applications,
-    remove_password,
 )
 from .assertions import Assertions, Source, federated_token_file
 from .assignments import assign, assignment_path, scope, scope_of_assignment
@@ -104,7 +103,6 @@ __all__ = [
     "refreshed_for",
     "refusal_of",
     "remove",
-    "remove_password",
     "retry_while_propagating",
     "scope",
     "scope_of_assignment",

@@ -185,13 +185,15 @@ async def page(client: Client, url: str, scope: str | None, item: type[T]) -> tu
     return answer.value, link
 
 
-def refusal_of(failure: ProviderFailure, *, names_code: bool = False) -> Refused:
-    """The refusal for a provider call that failed. It repeats nothing that the provider said.
+def refusal_of(failure: ProviderFailure | Refused, *, names_code: bool = False) -> Refused:
+    """The refusal for a provider call that failed, or was refused. It repeats nothing that the provider said.
 
     `names_code`: nothing but its code, for callers who may know how the mount proves itself.
     """
     detail = failure.code if names_code and isinstance(failure, ProviderProblem) and failure.code != NONSENSE else ""
     match failure:
+        case Refused():
+            return failure
         case TimeIsUp():
             return Refused(Code.DEADLINE_PASSED)
         case PlatformTokenUnavailable():

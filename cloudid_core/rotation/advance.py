@@ -65,8 +65,8 @@ async def advance(job: Job) -> None:
 async def _retry_at(job: Job, rotation: Rotation, attempts: int) -> Instant:
     """When to try again; a secret that is to be given up at a time is looked at then."""
     again = await queue.retry_at(job, attempts)
-    is_bounded = rotation.phase is Phase.PROVING and rotation.until is not None and job.now < rotation.until
-    return min(again, rotation.until) if is_bounded and rotation.until is not None else again
+    until = rotation.until if rotation.phase is Phase.PROVING else None
+    return again if until is None or until <= job.now else min(again, until)
 
 
 async def _step(job: Job, mount: Mount, claim: Found[Rotation]) -> None:

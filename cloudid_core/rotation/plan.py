@@ -106,8 +106,8 @@ def make_plan(
     slot = FIRST if holder.awaits_secret else _slot(rule, since, rotated_at, before, now) if rule else None
     early = early_at(key)
     rotate_at = now if slot == FIRST else None if slot is None else min(slot, early)
-    is_retry = before is not None and before.slot == slot and before.attempts > 0
-    not_before = before.not_before if before is not None and is_retry else 0.0
+    tried = before if before is not None and before.slot == slot and before.attempts > 0 else None
+    not_before = tried.not_before if tried else 0.0
     warned_at = min(before.warned_at, now) if before else 0.0
     if rotate_at is not None:
         rotate_at = max(rotate_at, not_before)
@@ -121,7 +121,7 @@ def make_plan(
         due_at=min(rotate_at if rotate_at is not None else inf, next_warning(key, warned_at)),
         is_early=slot is not None and early < slot,
         not_before=not_before,
-        attempts=before.attempts if before is not None and is_retry else 0,
+        attempts=tried.attempts if tried else 0,
         error=before.error if before else "",
         warned_at=warned_at,
     )

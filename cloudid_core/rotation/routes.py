@@ -11,7 +11,7 @@ from ..credentials import SecretHolder, credentials_of
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused, reason_of, without_provider_code
 from ..forms import BOOLEAN, Json, effective, schemas, setting
-from ..messages import READ, WRITE, Answer
+from ..messages import ACCEPTED, READ, WRITE, Answer
 from ..routing import PROVIDER, Answers, Call, Route, may_read_config, mount_client, route
 from ..store import Found, retry_on_conflict
 from ..values import Secret, rfc3339
@@ -22,8 +22,6 @@ from .record import Phase, Rotation, changed, find_rotation, find_undamaged_rota
 from .root import find_root
 from .start import rotated_holder, start
 from .switch import CHANGED, prove_and_switch
-
-ACCEPTED: Final = 202
 
 
 @frozen(kw_only=True)

@@ -1,6 +1,6 @@
 """Routes: which program answers what, and what it is handed."""
 
-from .answers import CHOSEN, COPIED, DONE, GIVES_TOKEN, KEYS, LEFT, PLAIN, PROVIDER, Answers
+from .answers import CHOSEN, COPIED, DONE, GIVES_TOKEN, LEFT, PLAIN, PROVIDER, Answers
 from .components import Catalog, Component, mount_client
 from .help import VERBS, help_about, help_about_mount
 from .left_out import LEFT_OUT, reason_of
@@ -25,7 +25,6 @@ __all__ = [
     "COPIED",
     "DONE",
     "GIVES_TOKEN",
-    "KEYS",
     "LEFT",
     "LEFT_OUT",
     "PLAIN",

@@ -85,10 +85,6 @@ def _refuse_null(raw: object) -> object:
     return raw
 
 
-def _directory_roles(raw: object) -> Allowed:
-    return _listed(_id_or_name)(_refuse_null(raw))
-
-
 def _app_roles(raw: object) -> Allowed:
     listed = _PAIRS.parse(_refuse_null(raw))
     pairs = tuple(f"{_guid(one.resource_id)}/{_guid(one.app_role_id)}" for one in listed)
@@ -101,7 +97,9 @@ SCOPES: Final = FieldType("list of scopes, or null", _listed(_scope), _show, sch
 IDS: Final = FieldType("list of ids, or null", _listed(_guid), _show, schema=LIST_OR_NULL)
 NAMES: Final = FieldType("list of ids or names, or null", _listed(_id_or_name), _show, schema=LIST_OR_NULL)
 
-LISTED_NAMES: Final = FieldType("list of ids or names", _directory_roles, _show, schema=schemas.LIST)
+LISTED_NAMES: Final = FieldType(
+    "list of ids or names", lambda raw: NAMES.parse(_refuse_null(raw)), _show, schema=schemas.LIST
+)
 APP_ROLES: Final = FieldType(
     "list of app roles",
     _app_roles,

@@ -20,7 +20,7 @@ from ..effects import ABSENT, Instant, in_turns
 from ..errors import Code, Conflict, EntryDamaged, Refused
 from ..forms import BOOLEAN, INTEGER, Json, bounded, schemas, setting
 from ..leases import Lease, end_leases, find_undamaged_leases, forget_lease
-from ..messages import READ, WRITE, Answer
+from ..messages import ACCEPTED, READ, WRITE, Answer
 from ..mounts import mount_table
 from ..provider import Client, Provisioned
 from ..routing import PROVIDER, Answers, Call, route
@@ -32,7 +32,6 @@ from .ownership import AT_ONCE, Ownership, Reader, read_ownership, roles_of
 from .roles import find_role
 from .static_roles import StaticRole
 
-ACCEPTED: Final = 202
 MOST_EXAMINED: Final = 1000
 """How many suspicions of each sort one request looks into."""
 USUAL_REPAIRS: Final = 10

@@ -13,7 +13,6 @@ from ..effects import ListKeys
 from ..errors import Code, Refused, reason_of
 from ..forms import BOOLEAN, INTEGER, SECONDS, TEXT, Json, Terms, bounded, grant, one_of, schemas, setting
 from ..leases import (
-    ACCEPTED,
     Lease,
     Progress,
     Scope,
@@ -31,7 +30,7 @@ from ..leases import (
     scopes_of,
     work_off,
 )
-from ..messages import LIST, NOTHING, READ, WRITE, Answer
+from ..messages import ACCEPTED, LIST, NOTHING, READ, WRITE, Answer
 from ..mounts import AUTH, SYSTEM, mount_table
 from ..policies import load_acl, without_default
 from ..routing import DONE, LEFT, PROVIDER, Answers, Call, PageForm, Route, route

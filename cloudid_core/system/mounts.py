@@ -29,8 +29,8 @@ from ..forms import (
     setting,
     spellings_of,
 )
-from ..leases import ACCEPTED, REASONS, due_after, remove_now, retire, what_remains
-from ..messages import DELETE, LIST, NOTHING, READ, WRITE, Answer
+from ..leases import REASONS, due_after, remove_now, retire, what_remains
+from ..messages import ACCEPTED, DELETE, LIST, NOTHING, READ, WRITE, Answer
 from ..mounts import (
     AUTH,
     BUILT_IN,

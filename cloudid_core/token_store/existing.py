@@ -13,7 +13,7 @@ from ..effects import Instant, ListKeys, Sleep
 from ..errors import Code, EntryDamaged, Refused
 from ..events import RenewalUnchecked
 from ..forms import SECONDS, TEXT, Json, Terms, grant, schemas, setting
-from ..messages import LIST, NOTHING, READ, WRITE, Answer
+from ..messages import ACCEPTED, LIST, NOTHING, READ, WRITE, Answer
 from ..mounts import TOKEN, Mount, mount_table
 from ..routing import GIVES_TOKEN, Answers, Call, PageForm, route
 from ..store import Changes, keys, retry_on_conflict
@@ -318,7 +318,7 @@ async def tidy(call: Call) -> Answer:
     due_key = keys.due(0.0, queue.TIDY, TOKEN.id, "")  # one, however many requests ask
     await call.context.records.commit(Changes(puts={due_key: Due()}))
     return Answer(
-        status=202,
+        status=ACCEPTED,
         warnings=("dead tokens are removed in the background; another round has been asked for",),
         wake_at=call.now,
     )
