@@ -8,6 +8,7 @@ from ..errors import Code
 from ..messages import WRITE
 from ..mounts import AUTH
 from ..permissions import permissions_route
+from ..rotation import release_former
 from ..rotation import routes as rotation
 from ..routing import PROVIDER, Answers, Component, Route, RouteTable
 from . import config, explain, login, recheck, roles
@@ -45,5 +46,6 @@ COMPONENT: Final = Component(
     token_terms=roles.token_terms,
     recheck=recheck.recheck,
     client=config.client,
+    release=release_former,
     config=config.Config,
 )

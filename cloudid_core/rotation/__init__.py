@@ -17,7 +17,7 @@ Each step ends with one commit and can be done again. At every instant a secret 
 """
 
 from . import routes
-from .advance import follow_plan, forgotten, keep_plans
+from .advance import follow_plan, forgotten, keep_plans, release_former
 from .configure import (
     MADE_HERE,
     OTHER,
@@ -62,6 +62,7 @@ __all__ = [
     "make_first",
     "publication_key",
     "read_warnings",
+    "release_former",
     "replacing",
     "replanned",
     "roll_over",

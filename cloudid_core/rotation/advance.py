@@ -5,6 +5,7 @@ At the end of a rotation the keys that were replaced are removed, once the one i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from math import inf
 from typing import Final
@@ -22,8 +23,8 @@ from ..provider import PROOFS, SECRET, Client, find_application
 from ..routing import mount_client
 from ..store import Changes, Found, expected, keys
 from .plan import Plan, find_plan, find_undamaged_plan, make_plan, next_warning, replace_plan, replanned
-from .record import Phase, Rotation, changed, find_rotation, overruled, role_of
-from .root import find_holder, is_used_elsewhere
+from .record import Phase, Rotation, changed, find_rotation, find_undamaged_rotation, overruled, role_of
+from .root import find_holder, find_root, is_used_elsewhere
 from .start import abandoned_key, give_up, start
 from .switch import CHANGED, PROOF_SECONDS, accepted, is_home, prove_and_switch, switch_back
 
@@ -166,6 +167,25 @@ async def forgotten(context: Context, mount_id: str, role: str, now: Instant, *,
         if not (leaves_last and key is in_use and key.proof == SECRET):
             changes |= abandoned_key(rotation, now, key)
     return changes | Changes(deletes=(rotation.due_key,))
+
+
+async def release_former(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
+    """Give the journal the root secrets that a retired mount has made and that no configuration has any more.
+
+    They stay where the mount cannot remove them: its configuration is that of another application, empty or damaged.
+    """
+    with suppress(EntryDamaged, Refused):
+        found, root = await find_undamaged_rotation(context, mount.id), await find_root(context, mount)
+        client = await mount_client(context, mount.id, Deadline(now))
+        if not (found and root and found.record.is_idle and is_home(client, root.record, found.record)):
+            return
+        changes = Changes({**fence, **found.expected, **root.expected}, deletes=(found.key,))
+        for key in found.record.known_keys:
+            is_former = key.made_at is not None and key.secret != root.record.client_secret
+            if is_former and not await is_used_elsewhere(context, mount.id, key.secret):
+                changes |= abandoned_key(found.record, now, key)
+        if changes.puts:
+            await context.records.commit(changes)
 
 
 async def follow_plan(job: Job) -> None:

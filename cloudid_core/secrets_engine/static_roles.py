@@ -28,6 +28,7 @@ from ..rotation import (
     find_undamaged_plan,
     find_undamaged_rotation,
     forgotten,
+    release_former,
     replanned,
     rotate,
     shown_time,
@@ -314,10 +315,11 @@ async def _removal(
 
 
 async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
-    """Remove the roles of a retired mount, of both kinds, with what they keep.
+    """Remove the roles of a retired mount, of both kinds, with what they keep, and its former root secrets.
 
     A static role that is changed meanwhile, or whose secret is being made, is left to the next round.
     """
+    await release_former(context, mount, now, fence)
     await roles.release(context, mount, now, fence)
     for name in await context.records.names(keys.static_roles(mount.id)):
         with suppress(Conflict, EntryDamaged, Refused):

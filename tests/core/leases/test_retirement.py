@@ -10,6 +10,7 @@ import pytest
 from cloudid_core.background.loop import Handler
 from cloudid_core.context import queue
 from cloudid_core.context.queue import Job
+from cloudid_core.credentials import RootCredential
 from cloudid_core.deadline import Deadline
 from cloudid_core.errors import CloudidError
 from cloudid_core.leases.retirement import wipe_mount
@@ -20,7 +21,7 @@ from cloudid_core.testing import Crashed, FaultKind, every_fault
 from tests.engines import engine_config
 from tests.logins import configure_logins, log_in
 from tests.simulation.invariants import check_in_the_end
-from tests.simulation.operations import copy_of, furnished, with_leases
+from tests.simulation.operations import copy_of, furnished, operator_credentials, planned_twice, with_leases
 from tests.simulation.recorded import RecordedInstallation
 
 from ..secrets_engine.interleaving import interleaved
@@ -197,6 +198,52 @@ def job(service: RecordedInstallation, kind: str) -> Job:
         deadline=Deadline(service.clock + 60),
         fence=queue.NO_FENCE,
     )
+
+
+@pytest.mark.parametrize("path", ["cloud", "auth/cloud"])
+def test_a_former_root_secret_goes_with_its_mount(path: str) -> None:
+    """The operator has written another one over it. That one stays: it is not the service's."""
+    service = copy_of(planned_twice())
+    service.must("POST", f"{path}/rotate-root")
+    service.advance(400)
+    service.tick()
+    former = root_of(service, path).client_secret.reveal()
+    own = operator_credentials(service, 0)
+    service.taken_over.add(own["client_secret"])
+    service.must("POST", f"{path}/config", own)
+    assert service.has(own["client_id"], former)
+    service.give_back("")
+    assert service.ask("DELETE", f"sys/{'' if path.startswith('auth/') else 'mounts/'}{path}").status == 204
+    assert not service.has(own["client_id"], former)
+    service.converge()
+    check_in_the_end(service)
+    assert service.accepts(**own)
+
+
+def test_a_former_root_secret_that_another_mount_uses_stays() -> None:
+    service = copy_of(planned_twice())
+    service.must("POST", "cloud/rotate-root")
+    former = root_of(service, "cloud")
+    secret = former.client_secret.reveal()
+    service.must("POST", "auth/cloud/config", {"client_secret": secret, "rotation_period": 0})
+    service.must("POST", "cloud/config", {"client_secret": operator_credentials(service, 0)["client_secret"]})
+    disable(service)
+    service.converge()
+    assert service.accepts(former.client_id, secret)
+
+
+def test_a_mount_whose_configuration_was_deleted_is_gone_at_once() -> None:
+    """Its last root secret is left: there is nothing to remove it with."""
+    service = copy_of(planned_twice())
+    service.must("POST", "auth/cloud/rotate-root")
+    service.advance(400)
+    service.tick()
+    for path in ("auth/cloud/config", "sys/auth/cloud"):
+        assert service.ask("DELETE", path).status == 204
+
+
+def root_of(service: RecordedInstallation, path: str) -> RootCredential:
+    return next(root for mount, root in service.roots if mount.path == path)
 
 
 def test_disabling_a_mount_twice_ends_it_once() -> None:
