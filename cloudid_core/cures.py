@@ -387,8 +387,8 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
         "Rotate it there, or configure one here.",
     ),
     Code.ROOT_SECRETS_LEFT: (
-        "The principal cannot remove secrets.",
-        "Grant what `permissions` shows, and rotate again.",
+        "Many rotations by `force` within an overlap, or the principal cannot remove secrets.",
+        "Come again after `Retry-After`, or grant what `permissions` shows.",
     ),
     Code.ROOT_SECRET_MADE_HERE: (
         "Files have an older secret than rotation.",

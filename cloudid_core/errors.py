@@ -170,7 +170,7 @@ class Code(Enum):
     ROLE_PROOF_PENDING = 503, "the provider does not accept what was made for the role yet: ask again"
     TOKEN_SCOPE_NOT_ALLOWED = 400, "the scope is not among the role's token_scopes"
     ROOT_SECRET_UNMANAGED = 400, "the root secret is not stored here: nothing to rotate"
-    ROOT_SECRETS_LEFT = 503, "too many earlier root secrets of this mount have not been removed yet"
+    ROOT_SECRETS_LEFT = 503, "too many earlier secrets of this mount or static role have not been removed yet"
     ROOT_SECRET_MADE_HERE = 409, "the service made the present root secret itself, and only it has that one"
     ROOT_SECRET_SHARED = 409, "another mount uses the same root secret"
 

@@ -27,6 +27,8 @@ from .root import application_of, find_holder, hinted_key, is_managed, is_used_e
 
 MOST_KEYS: Final = 8
 """How many secrets of a mount or static role, made here, may live at the same time."""
+COME_AGAIN: Final = 30.0
+"""Seconds after which an earlier secret may be removed, at the least."""
 REFUSED: Final = "refused-"
 """How the ids start of intents for secrets that the provider refused to make: they are looked for all the same."""
 UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: its key id is unknown"
@@ -78,7 +80,7 @@ async def start(
         raise Conflict(f"a rotation of {key} has begun")
     abandoned = await ListKeys(f"{keys.intents(mount.id)}{last.abandons}", "", MOST_KEYS)
     if len(abandoned) + sum(key.made_at is not None for key in last.known_keys) >= MOST_KEYS:
-        raise Refused(Code.ROOT_SECRETS_LEFT)
+        raise Refused(Code.ROOT_SECRETS_LEFT, retry_after=max(COME_AGAIN, last.due_at - now))
     client = await mount_client(context, mount.id, deadline)
     begun, given_back = await _begin(context, mount.id, holder.record, before.record if before else None, client, now)
     begun = evolve(begun, role=role, until=until)
