@@ -62,32 +62,26 @@ class Connection(Protocol):
     @property
     def source(self) -> Hashable:
         """Who opened it, see `source_of`."""
-        ...
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing of a request has come, not even bytes that nobody has read yet."""
-        ...
 
     @property
     def due(self) -> float:
         """When its stage has taken too long."""
-        ...
 
     def end_late(self) -> None:
         """Its time is over: close it, with a word if a part of a request has come.
 
         The bytes of a request that came in time and lie unread, because this server was busy, are read first.
         """
-        ...
 
     def end(self) -> None:
         """Close it soon, without a word. A request that has not begun to be answered is not executed."""
-        ...
 
     def refuse(self, refusal: Refused) -> None:
         """Close it soon, with this answer. A request that has not begun to be answered is not executed."""
-        ...
 
 
 C = TypeVar("C", bound=Connection)

@@ -33,31 +33,24 @@ class Store(Protocol):
     @property
     def clock(self) -> ClockReading | None:
         """The store's clock, as the last commit saw it; `None` where it is this machine's, or not known yet."""
-        ...
 
     async def open(self, runtime: Runtime) -> None:
         """Start to work on this runtime; called once, before everything else. Raises `StoreFailed`."""
-        ...
 
     def read(self, key: str) -> Awaitable[Entry | None]:
         """One entry. Raises `StoreFailed`."""
-        ...
 
     def read_all(self, keys: Sequence[str]) -> Awaitable[Mapping[str, Entry]]:
         """The entries that are there, in one round trip. Raises `StoreFailed`."""
-        ...
 
     def list(self, prefix: str, after: str, limit: int) -> Awaitable[tuple[str, ...]]:
         """Up to `limit` keys with the prefix that sort after `after`, in order. Raises `StoreFailed`."""
-        ...
 
     def commit(self, commit: Commit) -> Awaitable[int]:
         """The version of the commit. Raises `Conflict`, `StoreFailed` or `OutcomeUnknown`, as `Commit` defines them."""
-        ...
 
     def close(self) -> None:
         """Let go of files and connections. The runtime's background work has ended by then."""
-        ...
 
 
 class BlockingStore(Protocol):
@@ -68,24 +61,19 @@ class BlockingStore(Protocol):
 
     def read(self, key: str) -> Entry | None:
         """One entry. Raises `StoreFailed`."""
-        ...
 
     def read_all(self, keys: Sequence[str]) -> Mapping[str, Entry]:
         """The entries that are there. Raises `StoreFailed`."""
-        ...
 
     def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         """Up to `limit` keys with the prefix that sort after `after`, in order. Raises `StoreFailed`."""
-        ...
 
     @property
     def waited(self) -> float:
         """Seconds that the last `commit_all` waited for the disk."""
-        ...
 
     def commit_all(self, commits: Sequence[Commit]) -> Sequence[Outcome]:
         """Try each commit, in order; each succeeds or fails on its own. From any thread. Raises nothing."""
-        ...
 
     def close(self) -> None: ...
 
