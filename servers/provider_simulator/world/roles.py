@@ -54,16 +54,13 @@ BUILT_IN: Final = (
             ("ba92f5b4-2d11-453d-a403-e96b0029c9fe", "Storage Blob Data Contributor", "*"),
         )
     ),
-    *(
-        RoleDefinition(guid, name, (READ_ROLES, action))
-        for guid, name, action in (
-            ("21090545-7ca7-4776-b22c-e363652d74d2", "Key Vault Reader", "Microsoft.KeyVault/vaults/read"),
-            (
-                "9980e02c-c2be-4d73-94e8-173b1dc7cf3c",
-                "Virtual Machine Contributor",
-                "Microsoft.Compute/virtualMachines/*",
-            ),
-        )
+    RoleDefinition(
+        "21090545-7ca7-4776-b22c-e363652d74d2", "Key Vault Reader", (READ_ROLES, "Microsoft.KeyVault/vaults/read")
+    ),
+    RoleDefinition(
+        "9980e02c-c2be-4d73-94e8-173b1dc7cf3c",
+        "Virtual Machine Contributor",
+        (READ_ROLES, "Microsoft.Compute/virtualMachines/*"),
     ),
     RoleDefinition("43d0d8ad-25c7-4714-9337-8ba259a9fe05", "Monitoring Reader", ("*/read",)),
 )
