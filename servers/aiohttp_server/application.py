@@ -11,6 +11,7 @@ from cloudid_core.errors import Code, Refused
 
 from ..embedding import Embedded, Given, SetUp, embedded, head_of, set_up_of
 from ..http1 import Head, wire
+from ..machine import streams
 from .host import open_host
 
 
@@ -70,7 +71,7 @@ def _head(request: web.Request) -> Head:
 
 async def _has_left(request: web.Request) -> bool:
     socket = request.get_extra_info("socket")
-    return request.transport is None or socket is None or wire.has_hung_up(socket.fileno())
+    return request.transport is None or socket is None or streams.has_hung_up(socket.fileno())
 
 
 async def _write(request: web.Request, answer: web.Response) -> None:

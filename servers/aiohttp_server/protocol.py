@@ -47,6 +47,7 @@ from ..http1 import (
     timeouts,
     wire,
 )
+from ..machine import streams
 from ..settings import ServerSettings
 
 BACKLOG: Final = 65_536
@@ -208,7 +209,7 @@ class Protocol(RequestHandler):
         return self._stage in (HANDSHAKE, IDLE) and not self._has_unread()
 
     def _has_unread(self) -> bool:
-        return self._reader.unread > 0 or ((socket := self._file_number()) >= 0 and wire.has_unread(socket))
+        return self._reader.unread > 0 or ((socket := self._file_number()) >= 0 and streams.has_unread(socket))
 
     def end(self) -> None:
         """Close it without a word. The answer to its last request may still be in the outbox."""
@@ -400,7 +401,7 @@ class Protocol(RequestHandler):
         return _address_of(self.peername)
 
     def _has_hung_up(self) -> bool:
-        return (socket := self._file_number()) < 0 or wire.has_hung_up(socket)
+        return (socket := self._file_number()) < 0 or streams.has_hung_up(socket)
 
     def _file_number(self) -> int:
         """The socket's, or -1."""

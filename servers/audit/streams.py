@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from cloudid_core.audit.device import SOCKET, Device
 
+from ..machine import streams
 from ..runtime import Runtime
 from ..settings import SettingsError, parse_address
 
@@ -38,7 +39,7 @@ class Stream:
         """Hand over everything; on failure the connection is closed."""
         until = time.monotonic() + self._seconds
         try:
-            if self._fd >= 0 and _has_hung_up(self._fd):
+            if self._fd >= 0 and streams.has_hung_up(self._fd):  # what is sent now would be lost
                 raise OSError("the reader has closed the connection")
             if self._fd < 0:
                 await self._open(until)
@@ -53,7 +54,7 @@ class Stream:
 
     def send_now(self, content: bytes) -> None:
         """Hand over what goes without waiting; for the end of a process."""
-        if self._fd >= 0 and _is_writable(self._fd):
+        if self._fd >= 0 and streams.is_writable(self._fd):
             with suppress(OSError):
                 self._write(content[:CHUNK])
 
@@ -95,7 +96,7 @@ class Stream:
     async def _send(self, content: bytes, until: float) -> None:
         left = memoryview(content)
         while left:
-            if not _is_writable(self._fd):
+            if not streams.is_writable(self._fd):
                 await self._until_writable(until)
             left = left[self._write(left if self._is_socket else left[:CHUNK]) :]
 
@@ -108,16 +109,3 @@ class Stream:
     async def _until_writable(self, until: float) -> None:
         if not await self._runtime.wait_writable(self._fd, max(0.0, until - time.monotonic())):
             raise OSError("the device did not take its entries in time")
-
-
-def _has_hung_up(fd: int) -> bool:
-    """Whether the reader has gone, as far as that is known here: what is sent now would be lost."""
-    poll = select.poll()
-    poll.register(fd, getattr(select, "POLLRDHUP", 0))
-    return bool(poll.poll(0))
-
-
-def _is_writable(fd: int) -> bool:
-    poll = select.poll()
-    poll.register(fd, select.POLLOUT)
-    return bool(poll.poll(0))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Iterable, Mapping
 from email.utils import formatdate
@@ -26,20 +25,6 @@ NO_CONTENT: Final = frozenset({204, 205, 304})
 
 NO_LENGTH: Final = frozenset({204, 304})
 """Statuses whose answers do not say how long their body is: 205 says 0."""
-
-
-def has_unread(socket: int) -> bool:
-    """Whether a socket (its file number) has something that was not read yet: bytes, or the end of them."""
-    poll = select.poll()
-    poll.register(socket, select.POLLIN)
-    return bool(poll.poll(0))
-
-
-def has_hung_up(socket: int) -> bool:
-    """Whether the peer of a socket (its file number) has already closed it, as far as that is known here."""
-    poll = select.poll()
-    poll.register(socket, getattr(select, "POLLRDHUP", 0))
-    return bool(poll.poll(0))
 
 
 def write(response: Response, *, is_head: bool, closes: bool) -> bytes:

@@ -51,7 +51,7 @@ def write_bytes(descriptor: int, data: bytes, *, patience: float | None = None) 
     """As `write`. `patience`: seconds to wait for a reader that is behind, for each 4 KiB; `None`: without limit."""
     try:
         while data:
-            if patience is not None and not _is_writable(descriptor, patience):
+            if patience is not None and not is_writable(descriptor, patience):
                 return False
             data = data[os.write(descriptor, data[: select.PIPE_BUF]) :]
     except OSError:
@@ -67,10 +67,24 @@ def can_be_full(descriptor: int) -> bool:
         return True
 
 
-def _is_writable(descriptor: int, patience: float) -> bool:
+def is_writable(descriptor: int, patience: float = 0.0) -> bool:
     """Whether `PIPE_BUF` bytes can be written without waiting, as soon as that is so; errors count as yes."""
+    return _shows(descriptor, select.POLLOUT, patience)
+
+
+def has_unread(socket: int) -> bool:
+    """Whether a socket (its file number) has something that was not read yet: bytes, or the end of them."""
+    return _shows(socket, select.POLLIN)
+
+
+def has_hung_up(descriptor: int) -> bool:
+    """Whether who reads a socket or pipe has already closed it, as far as that is known here."""
+    return _shows(descriptor, getattr(select, "POLLRDHUP", 0))
+
+
+def _shows(descriptor: int, event: int, patience: float = 0.0) -> bool:
     poll = select.poll()
-    poll.register(descriptor, select.POLLOUT)
+    poll.register(descriptor, event)
     return bool(poll.poll(patience * 1000))
 
 

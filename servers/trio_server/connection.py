@@ -34,6 +34,7 @@ from ..http1 import (
     timeouts,
     wire,
 )
+from ..machine import streams
 from ..settings import ServerSettings
 from .streams import Stream
 
@@ -115,7 +116,7 @@ class Connection:
         return self._stage in (HANDSHAKE, IDLE) and not self._has_unread()
 
     def _has_unread(self) -> bool:
-        return self._reader.unread > 0 or wire.has_unread(self._stream.fileno())
+        return self._reader.unread > 0 or streams.has_unread(self._stream.fileno())
 
     def end(self) -> None:
         """Close it without a word."""
@@ -155,7 +156,7 @@ class Connection:
         closes = head.closes or body is None or app.is_draining or self._reader.is_health_only
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
         with app.delivering(response):
-            if response.holds and wire.has_hung_up(self._stream.fileno()):
+            if response.holds and streams.has_hung_up(self._stream.fileno()):
                 raise _Gone
             if sent := self._stream.send_at_once(data):
                 data = data[sent:]

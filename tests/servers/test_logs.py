@@ -124,13 +124,13 @@ def test_a_log_that_nobody_reads_loses_lines_and_does_not_wait_for_each(monkeypa
     reading, writing = os.pipe()
     log = open_log("info", writing)
     waits: list[float] = []
-    is_writable = streams._is_writable
+    is_writable = streams.is_writable
 
     def waiting(descriptor: int, patience: float) -> bool:
         waits.append(patience)
         return is_writable(descriptor, patience)
 
-    monkeypatch.setattr(streams, "_is_writable", waiting)
+    monkeypatch.setattr(streams, "is_writable", waiting)
     for number in range(2000):
         log.info("line", number=number, text="x" * 200)
     full = waits.index(0.0)

@@ -8,6 +8,7 @@ import pytest
 
 from cloudid_core.messages.response import HEADERS, Response
 from cloudid_servers.http1 import wire
+from cloudid_servers.machine import streams
 
 
 def test_an_answer_is_written_as_it_is() -> None:
@@ -35,23 +36,23 @@ def test_a_status_without_content_has_none(status: int, length: bytes) -> None:
 def test_who_hangs_up_is_noticed() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert not wire.has_hung_up(ours.fileno())
+        assert not streams.has_hung_up(ours.fileno())
         theirs.send(b"more")
-        assert not wire.has_hung_up(ours.fileno())
+        assert not streams.has_hung_up(ours.fileno())
         theirs.shutdown(socket.SHUT_WR)
-        assert wire.has_hung_up(ours.fileno())
+        assert streams.has_hung_up(ours.fileno())
 
 
 def test_unread_bytes_are_noticed_and_so_is_their_end() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert not wire.has_unread(ours.fileno())
+        assert not streams.has_unread(ours.fileno())
         theirs.send(b"more")
-        assert wire.has_unread(ours.fileno())
+        assert streams.has_unread(ours.fileno())
         assert ours.recv(4) == b"more"
-        assert not wire.has_unread(ours.fileno())
+        assert not streams.has_unread(ours.fileno())
         theirs.close()
-        assert wire.has_unread(ours.fileno())
+        assert streams.has_unread(ours.fileno())
 
 
 PROXIES = ("10.0.0.0/8", "fd00::/8")
