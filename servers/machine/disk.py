@@ -8,8 +8,10 @@ time shows that this would hold up everything else.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, TypeVar
 
 from ..runtime import Runtime
@@ -28,6 +30,15 @@ TRY_EVERY: Final = 64
 
 RECENT: Final = 9
 """So many times of the disk count. Their median does: on a busy machine, single waits take long with any disk."""
+
+
+def sync(path: Path) -> None:
+    """Return when a file, or the names in a folder, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class Disk:

@@ -17,6 +17,7 @@ from typing import Final
 
 from cloudid_core.values.secret import Secret
 
+from ..machine import sync
 from .settings import MASTER_KEY_VARIABLE, ServerSettings, SettingsError
 
 SIZE: Final = 32
@@ -119,16 +120,7 @@ def make_file(path: Path) -> None:
             os.link(draft, path)
     finally:
         draft.unlink(missing_ok=True)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Return when the names in a folder are on disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(path.parent)
 
 
 def _checked(text: str, source: str) -> Secret:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from cloudid_core.effects import Entry
 from cloudid_core.errors import StoreFailed
 
+from ..machine import sync
 from .sqlite import APPLICATION_ID, READ, text_of
 
 BETWEEN_REPORTS: Final = 10**5
@@ -34,11 +35,11 @@ def back_up(store: Path, target: Path, name: str = "", report: Callable[[str], N
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
             _copy(store, draft, name or str(store), report)
-            _sync(draft)
+            sync(draft)
             os.link(draft, target)
         finally:
             draft.unlink(missing_ok=True)
-        _sync(target.parent)
+        sync(target.parent)
     except FileExistsError:
         raise StoreFailed(f"{target} exists: a backup overwrites nothing") from None
     except (sqlite3.Error, OSError) as error:
@@ -79,11 +80,3 @@ def _copy(store: Path, draft: Path, name: str, report: Callable[[str], None]) ->
             connection.execute("VACUUM INTO ?", (str(draft),))
         finally:
             report("")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
