@@ -253,18 +253,13 @@ def _reload_of(server: ServerSettings) -> Reload:
 
 
 @contextmanager
-def set_up(
-    options: Options,
-    worker: Worker | None = None,
-    metrics: Slots | None = None,
-    metrics_sockets: Sequence[socket.socket] | None = None,
-) -> Iterator[Setup]:
+def set_up(options: Options, worker: Worker | None = None) -> Iterator[Setup]:
     """For as long as the block lasts. Raises `SettingsError`, `StoreFailed` or `OSError`."""
     file = file_of(options)
     reload = Reload(file, lambda: file_of(options))
     with ExitStack() as opened:
         setup = _dev(file, options, opened, reload) if options.is_dev else _durable(file, opened, reload, worker)
-        yield evolve(setup, worker=worker, metrics=metrics, metrics_sockets=metrics_sockets)
+        yield evolve(setup, worker=worker)
 
 
 def file_of(options: Options) -> SettingsFile:

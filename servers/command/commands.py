@@ -158,8 +158,8 @@ def _serve(
 ) -> None:
     """Signals that come before the server handles them, or when it has ended, do no harm."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with set_up(options, worker, metrics, metrics_sockets) as setup:
-        server.serve(setup)
+    with set_up(options, worker) as setup:
+        server.serve(evolve(setup, metrics=metrics, metrics_sockets=metrics_sockets))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
 
