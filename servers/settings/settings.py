@@ -97,7 +97,6 @@ MOVED: Final = ("provider_read_rate",)
 
 TIMEOUT: Final = bounded(PRECISE_SECONDS, 0.1, 86_400.0)
 
-
 _LIKE_ADDRESS: Final = re.compile(
     r"[a-z][a-z0-9+.-]*:/|:[^/]*@|=.*\s|\s.*=|(host|hostaddr|port|dbname|user|password|passfile|service)\s*=",
     re.DOTALL | re.IGNORECASE,
@@ -436,15 +435,11 @@ def parse_address(text: str) -> tuple[str, int]:
 
 def markdown() -> str:
     """The documentation of the tables."""
-    sections = (("server", ServerSettings), ("service", Settings))
+    devices = {f'[audit.<name>]` with `type = "{kind}"': options for kind, options in OPTIONS.items()}
     lines: list[str] = []
-    for name, form in sections:
-        lines += [f"### `[{name}]`", "", "| Key | Type | Default | Meaning |", "|---|---|---|---|"]
-        lines += [_row(row) for row in fields_of(form)]
-        lines.append("")
-    for kind, options in OPTIONS.items():
-        lines += [f'### `[audit.<name>]` with `type = "{kind}"`', "", "| Key | Type | Default | Meaning |"]
-        lines += ["|---|---|---|---|", *(_row(row) for row in fields_of(options)), ""]
+    for name, form in {"[server]": ServerSettings, "[service]": Settings, **devices}.items():
+        lines += [f"### `{name}`", "", "| Key | Type | Default | Meaning |", "|---|---|---|---|"]
+        lines += [*map(_row, fields_of(form)), ""]
     lines += ["### `[clouds.<Name>]`", "", "| Key | Default for `CloudPublicCloud` |", "|---|---|"]
     lines += [f"| `{name}` | `{value}` |" for name, value in msgspec.structs.asdict(CLOUDS["CloudPublicCloud"]).items()]
     return "\n".join(lines) + "\n"
