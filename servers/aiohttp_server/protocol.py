@@ -53,7 +53,6 @@ from ..settings import ServerSettings
 BACKLOG: Final = 65_536
 """How many bytes a client may send ahead of an answer before it is not read any more."""
 
-
 PIECE: Final = 65_536
 """Most bytes that are written at once: TLS would take any number, and say that nothing is left to be sent."""
 

@@ -28,7 +28,6 @@ GIVE_BACK_SECONDS: Final = 5.0
 STOP_SECONDS: Final = 5.0
 """How long the end of a server waits for the store, to hand over the background work."""
 
-
 _NOTHING_HELD: Final = nullcontext()
 
 

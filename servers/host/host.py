@@ -61,7 +61,6 @@ _DONE: Final = Ready(None)
 SHARED_SECONDS: Final = 300.0
 """A shared program that takes longer is stuck, and is closed for all who wait for it."""
 
-
 KEY_BITS: Final = 2048
 
 

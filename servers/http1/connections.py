@@ -37,7 +37,6 @@ RESERVE: Final = 512
 """Descriptors that are kept for everything but connections of clients: the provider's, the store's, new ones that are
 about to be refused."""
 
-
 LONGEST_PAUSE: Final = 0.25
 """Seconds between two looks at all connections for those that are late."""
 

@@ -5,11 +5,4 @@ from .interrupts import INTERRUPTED, until_interrupted
 from .runtime import Event, Runtime
 from .seldom import Seldom
 
-__all__ = [
-    "INTERRUPTED",
-    "Event",
-    "Runtime",
-    "Seldom",
-    "runtime",
-    "until_interrupted",
-]
+__all__ = ["INTERRUPTED", "Event", "Runtime", "Seldom", "runtime", "until_interrupted"]

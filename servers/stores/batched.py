@@ -22,7 +22,6 @@ MOST_READS: Final = 512
 LOSSES: Final = 3
 """How often a batch, or a read, may lose its connection."""
 
-
 CommitTicket: TypeAlias = Ticket[Commit, int]
 Mismatches: TypeAlias = Mapping[str, int]
 """The versions of keys that are not at the version that a commit expected."""

@@ -29,7 +29,6 @@ from ..stores import Store
 T = TypeVar("T")
 A = TypeVar("A")
 
-
 POOLS: Final = 32
 """Calls are spread over so many pools: at each call, a pool compares all of its connections with each other."""
 

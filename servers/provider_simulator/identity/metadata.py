@@ -29,7 +29,6 @@ APP_SERVICE: Final = "/msi/token"
 ARC: Final = "/arc/token"
 SELECTORS: Final = ("client_id", "object_id", "msi_res_id", "mi_res_id")
 
-
 bad_request: Final = partial(Refusal, 400, "invalid_request")
 
 

@@ -39,7 +39,6 @@ WRITE_PERMISSIONS: Final = (
 MAX_GROUPS: Final = 200
 """A token of a principal in more groups contains a link to the list instead."""
 
-
 BadToken: TypeAlias = Literal["missing", "invalid", "expired", "audience"]
 """Why a token is not accepted."""
 
