@@ -275,7 +275,7 @@ def test_a_fail_over_is_noticed_and_uses_no_version_twice(cluster: Cluster) -> N
             standby.execute("SELECT pg_wal_replay_pause()")
             await host.in_thread(standby.stop, "fast")
             lost = await store.commit(Commit({"a": kept}, {"a": b"lost"}))
-            assert store.timeline == 1
+            assert store._connector.timeline == 1
             await host.in_thread(cluster.stop, "immediate")
             await host.in_thread(lambda _: standby.start(), None)
             await host.in_thread(lambda _: standby.promote(), None)
@@ -283,7 +283,7 @@ def test_a_fail_over_is_noticed_and_uses_no_version_twice(cluster: Cluster) -> N
             with pytest.raises(Conflict):
                 await store.commit(Commit({"a": lost}, {"a": b"resting on what is lost"}))
             new = await store.commit(Commit({"a": kept}, {"a": b"new"}))
-            assert store.timeline == 2
+            assert store._connector.timeline == 2
             assert new > lost
 
         standby_database = standby.address(database.rpartition("/")[2])

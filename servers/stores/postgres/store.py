@@ -61,11 +61,6 @@ class PostgresStore(BatchedStore):
         self._batch = 0
         self._read_only_until = 0.0
 
-    @property
-    def timeline(self) -> int:
-        """The database's timeline at the last connection: it grows with each fail-over. 0: unknown."""
-        return self._connector.timeline
-
     async def open(self, runtime: Runtime) -> None:
         self._start(runtime)
         if self._makes is not None:
