@@ -52,7 +52,7 @@ from cloudid_servers.settings import master_key
 from cloudid_servers.settings.settings import read_file
 from cloudid_servers.stores.backup import back_up
 from cloudid_servers.stores.postgres.temporary import NoPostgres, temporary_server
-from cloudid_servers.trio_server.serve import perform
+from cloudid_servers.trio_server.serve import SERVER
 
 from . import targets, timeline
 from .fleet import raise_fleet
@@ -123,7 +123,7 @@ class Service:
             await run(store_all(), host)
 
         with closing(open_store(file.server)) as store:
-            perform(work, store)
+            SERVER.perform(work, store)
 
     def count(self, kind: str) -> int:
         """How many tokens, or leases, are stored."""

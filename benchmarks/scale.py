@@ -48,7 +48,7 @@ from cloudid_servers.settings import master_key
 from cloudid_servers.settings.settings import read_file
 from cloudid_servers.stores.etcd.temporary import Member, NoEtcd, address_of, temporary_cluster
 from cloudid_servers.stores.postgres.temporary import NoPostgres, temporary_server
-from cloudid_servers.trio_server.serve import perform
+from cloudid_servers.trio_server.serve import SERVER
 
 from . import targets
 from .fleet import raise_fleet
@@ -196,7 +196,7 @@ def fill(settings: Path, address: str, count: int) -> None:
         return await run(program(), host)
 
     with closing(open_store(file.server)) as store:
-        keyring, token = perform(read, store)
+        keyring, token = SERVER.perform(read, store)
     cipher, term = AESGCM(bytes.fromhex(keyring.current.key.reveal())), keyring.current.term
     with psycopg.connect(address, autocommit=True) as connection:
         with connection.cursor().copy(b"COPY cloudid.entry (key, value, version) FROM STDIN") as rows:

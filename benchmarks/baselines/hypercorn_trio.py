@@ -10,17 +10,17 @@ import sys
 from typing import Any
 
 import trio
+from attrs import evolve
 from hypercorn.config import Config
 from hypercorn.trio import serve as serve_asgi
 
 from cloudid_core.run import run
 from cloudid_servers.command.bootstrap import Setup
-from cloudid_servers.command.commands import Server
 from cloudid_servers.command.program import main
 from cloudid_servers.host.app import App
 from cloudid_servers.http1.heads import Head
 from cloudid_servers.trio_server.host import open_host
-from cloudid_servers.trio_server.serve import perform
+from cloudid_servers.trio_server.serve import SERVER
 
 
 def serve(setup: Setup) -> None:
@@ -70,4 +70,4 @@ def application(app: App) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main("hypercorn_trio", Server(serve, perform)))
+    sys.exit(main("hypercorn_trio", evolve(SERVER, serve=serve)))

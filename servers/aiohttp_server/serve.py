@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from aiohttp import web
 from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.run import run
 
-from ..command import Setup
-from ..host import Host
+from ..command import Server, Setup
 from ..http1 import OUT_OF_RESOURCES, affordable
 from ..logs import describe_error
-from ..machine import Platform, settle
+from ..machine import settle
 from ..processes import ACCEPTED_AT_ONCE, BACKLOG
 from ..runtime import Seldom
-from ..stores import Store
+from . import protocol
 from .host import open_host
-from .protocol import Server
-
-T = TypeVar("T")
 
 AT_ONCE: Final = 0.001
 """Seconds; aiohttp takes 0 for no limit."""
-
-
-def perform(work: Callable[[Host], Awaitable[T]], store: Store) -> T:
-    """Do some work on a host over a store."""
-
-    async def main() -> T:
-        async with open_host(store, Platform()) as host:
-            return await work(host)
-
-    return asyncio.run(main())
 
 
 def serve(setup: Setup) -> None:
@@ -54,7 +39,7 @@ async def _serve(setup: Setup) -> None:
         listeners = setup.listen()
         service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
         app = setup.app(service, host, log)
-        server = Server(app, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
+        server = protocol.Server(app, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
         looking = asyncio.ensure_future(server.end_late())
         setup.serve_metrics(host, service)
         host.measures.gauges.append(server.admitted.put_gauges)
@@ -106,3 +91,6 @@ class _ExceptionHandler:
             self._warn_of_accepting("connections cannot be accepted", **facts)
         else:
             self._report("event loop failed", **facts)
+
+
+SERVER: Final = Server(serve, open_host, lambda main: asyncio.run(main()))

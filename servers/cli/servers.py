@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from functools import partial
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -21,14 +21,14 @@ def load(*names: str) -> Server:
     missing = "no server is installed: pip install 'cloudid[server]'"
     for name in names or SERVERS:
         try:
-            module: Any = import_module(f"..{name}_server.serve", __package__)
+            found: Server = import_module(f"..{name}_server.serve", __package__).SERVER
         except ImportError as error:
             text = extras.remedy(error)
             if text is None:
                 raise
             missing = text if names else missing
         else:
-            return Server(module.serve, module.perform)
+            return found
     raise Failed(missing)
 
 

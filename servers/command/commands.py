@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, closing
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import click
 from attrs import evolve, frozen
@@ -28,7 +28,7 @@ from cloudid_core.values.secret import Secret
 from ..audit import make_folder
 from ..host import Host
 from ..logs import open_log
-from ..machine import ServiceManager, streams
+from ..machine import Platform, ServiceManager, streams
 from ..metrics import Slots
 from ..processes import Supervisor, Worker, bind, bind_for_metrics
 from ..settings import (
@@ -48,16 +48,23 @@ from .bootstrap import Options, Setup, file_of, open_store, set_up, url_of
 
 MOST_WORKERS: Final = 64
 
-Perform: TypeAlias = Callable[[Callable[[Host], Awaitable[Any]], Store], Any]
-"""Does some work on a host over a store."""
-
 
 @frozen
 class Server:
-    """A server that the commands run. `serve` returns when it was told to stop."""
+    """A server that the commands run. `serve` returns when it was told to stop; `run` runs its event loop."""
 
     serve: Callable[[Setup], None]
-    perform: Perform
+    open_host: Callable[[Store, Platform], AbstractAsyncContextManager[Host]]
+    run: Callable[[Callable[[], Coroutine[Any, Any, Any]]], Any]
+
+    def perform(self, work: Callable[[Host], Awaitable[Any]], store: Store) -> Any:
+        """Do some work on a host over a store."""
+
+        async def main() -> Any:
+            async with self.open_host(store, Platform()) as host:
+                return await work(host)
+
+        return self.run(main)
 
 
 def _server() -> Server:

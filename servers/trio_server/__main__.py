@@ -8,7 +8,6 @@ from .. import extras
 
 if __name__ == "__main__":
     with extras.required():
-        from ..command.commands import Server
         from ..command.program import main
-        from .serve import perform, serve
-    sys.exit(main("trio_server", Server(serve, perform)))
+        from .serve import SERVER
+    sys.exit(main("trio_server", SERVER))

@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
 
 import trio
 from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.run import run
 
-from ..command import Setup
-from ..host import App, Host
+from ..command import Server, Setup
+from ..host import App
 from ..http1 import OUT_OF_RESOURCES, affordable
 from ..logs import describe_error
-from ..machine import Platform, settle
+from ..machine import settle
 from ..processes import ACCEPTED_AT_ONCE
 from ..runtime import Seldom
-from ..stores import Store
 from .connection import Connection, Shared
 from .host import open_host
 from .streams import Plain, Secure
 
-T = TypeVar("T")
 ACCEPT_PAUSE: Final = 0.1
 """Seconds until accepting is tried again when there was no descriptor left."""
-
-
-def perform(work: Callable[[Host], Awaitable[T]], store: Store) -> T:
-    """Do some work on a host over a store."""
-
-    async def main() -> T:
-        async with open_host(store, Platform()) as host:
-            return await work(host)
-
-    return trio.run(main)
 
 
 def serve(setup: Setup) -> None:
@@ -131,3 +119,6 @@ class _Server:
         """Leave what is still under way when a second signal to stop comes."""
         await self._wait_to_stop()
         serving.cancel_scope.cancel()
+
+
+SERVER: Final = Server(serve, open_host, trio.run)

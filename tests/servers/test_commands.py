@@ -18,6 +18,7 @@ from cloudid_core.values.secret import Secret
 from cloudid_servers.command import commands
 from cloudid_servers.command.program import COMMANDS, main
 from cloudid_servers.runtime.interrupts import until_interrupted
+from cloudid_servers.trio_server.host import open_host
 
 from .running import PATIENCE, ROOT, Running, finished, wait_until
 
@@ -384,7 +385,7 @@ def test_options_that_make_no_sense_are_explained(
     arguments: list[str], reason: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["server", *arguments])
-    assert main("trio_server", commands.Server(serve=unreachable, perform=unreachable)) == 2
+    assert main("trio_server", commands.Server(serve=unreachable, open_host=open_host, run=unreachable)) == 2
     stderr = capfd.readouterr().err
     assert reason in stderr
     assert stderr.count("\n") == 1

@@ -32,7 +32,7 @@ from cloudid_servers.audit.verify import verify
 from cloudid_servers.command.bootstrap import open_store
 from cloudid_servers.settings import master_key
 from cloudid_servers.settings.settings import read_file
-from cloudid_servers.trio_server.serve import perform
+from cloudid_servers.trio_server.serve import SERVER
 from tests.waiting import PATIENT
 
 from ..running import PATIENCE, ROOT, Running, wait_until
@@ -242,8 +242,8 @@ def test_nothing_happens_when_the_only_device_is_dev_full(runtime: str, tmp_path
     async def tokens() -> tuple[str, ...]:
         return await ListKeys(keys.TOKENS)
 
-    perform(lambda host: run(prepare(), host), store)
-    before = perform(lambda host: run(tokens(), host), store)
+    SERVER.perform(lambda host: run(prepare(), host), store)
+    before = SERVER.perform(lambda host: run(tokens(), host), store)
     store.close()
     with Running(f"cloudid_servers.{runtime}", "--settings", str(path)) as running:
         service = Service(running)
@@ -253,7 +253,7 @@ def test_nothing_happens_when_the_only_device_is_dev_full(runtime: str, tmp_path
             assert (answer.status_code, answer.json()["codes"]) == (503, ["audit_unavailable"])
         service.stop()
     store = open_store(read_file(path).server)
-    assert perform(lambda host: run(tokens(), host), store) == before
+    assert SERVER.perform(lambda host: run(tokens(), host), store) == before
     store.close()
 
 
