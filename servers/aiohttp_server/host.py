@@ -147,7 +147,7 @@ class AiohttpHost(host.Host):
                     body += chunk
                     if len(body) > host.PROVIDER_BODY_LIMIT:
                         raise ProviderUnreachable("the answer is too large", sent=True)
-                return HttpResponse(response.status, _joined(response.headers), bytes(body))
+                return HttpResponse(response.status, joined(response.headers), bytes(body))
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise ProviderUnreachable(type(error).__name__, sent=progress.sent) from None
 
@@ -188,6 +188,6 @@ async def _note_sent(_: object, context: Any, __: object) -> None:
     context.trace_request_ctx.sent = True
 
 
-def _joined(headers: CIMultiDictProxy[str]) -> dict[str, str]:
+def joined(headers: CIMultiDictProxy[str]) -> dict[str, str]:
     """Header names in lower case; several lines of one name become one (RFC 9110, section 5.3)."""
     return {name.lower(): ", ".join(headers.getall(name)) for name in headers}

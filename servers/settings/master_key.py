@@ -18,10 +18,10 @@ from typing import Final
 from cloudid_core.values.secret import Secret
 
 from ..machine import sync
+from .safety import OTHERS
 from .settings import MASTER_KEY_VARIABLE, ServerSettings, SettingsError
 
 SIZE: Final = 32
-OTHERS: Final = 0o077
 COMMAND_SECONDS: Final = 60.0
 CREDENTIALS_VARIABLE: Final = "CREDENTIALS_DIRECTORY"
 CREDENTIAL: Final = "cloudid.key"
