@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -203,14 +203,10 @@ def main() -> int:
             settings = Path(folder) / "cloudid.toml"
             settings.write_text(SETTINGS.format(store=store.address, folder=folder))
             root_token = prepare(settings)
-            first, second = (node(name, settings, cloud.url, root_token) for name in SERVERS)
-            with first as (one, started_one), second as (other, started_other):
-                processes = dict(zip(SERVERS, (one, other), strict=True))
-                stories = {
-                    name: Storyteller(client, started)
-                    for name, started in zip(SERVERS, (started_one, started_other), strict=True)
-                }
-                tell_all(stories, processes, store)
+            with ExitStack() as stack:
+                nodes = {name: stack.enter_context(node(name, settings, cloud.url, root_token)) for name in SERVERS}
+                stories = {name: Storyteller(client, started) for name, (_, started) in nodes.items()}
+                tell_all(stories, {name: process for name, (process, _) in nodes.items()}, store)
     except (DemoFailed, NoPostgres, NoEtcd, httpx.HTTPError) as failure:
         sys.stderr.write(f"error: {failure}\n")
         return 1
