@@ -137,8 +137,8 @@ class Setup:
 
         def apply(server: ServerSettings) -> None:
             if server.tls_certificate:
-                tls_context(server)  # raises before the context in use is touched
-                context.load_cert_chain(server.tls_certificate, server.tls_key or None)
+                new = tls_context(server)  # the first one would keep a certificate with another kind of key
+                context.sni_callback = lambda connection, name, first: setattr(connection, "context", new)
 
         self.reload.add(apply)
         return context
@@ -256,10 +256,17 @@ def _reload_of(server: ServerSettings) -> Reload:
 def set_up(options: Options, worker: Worker | None = None) -> Iterator[Setup]:
     """For as long as the block lasts. Raises `SettingsError`, `StoreFailed` or `OSError`."""
     file = file_of(options)
-    reload = Reload(file, lambda: file_of(options))
+    reload = Reload(file, lambda: _usable(file_of(options)))
     with ExitStack() as opened:
         setup = _dev(file, options, opened, reload) if options.is_dev else _durable(file, opened, reload, worker)
         yield evolve(setup, worker=worker)
+
+
+def _usable(file: SettingsFile) -> SettingsFile:
+    """The file itself. Raises `SettingsError` when its certificate or key cannot be used: no part may count then."""
+    if file.server.tls_certificate:
+        tls_context(file.server)
+    return file
 
 
 def file_of(options: Options) -> SettingsFile:

@@ -49,5 +49,7 @@ class Reload:
 def _flat(file: SettingsFile) -> dict[str, object]:
     """All settings that only a restart changes, by their full names."""
     server = {f"server.{name}": value for name, value in asdict(file.server).items() if name not in RELOADED}
+    server["server.tls_certificate"] = bool(file.server.tls_certificate)  # a server with TLS stays one
     service = {f"service.{name}": value for name, value in file.service.items()}
-    return server | service | {f"clouds.{name}": cloud for name, cloud in file.clouds.items()}
+    audit = {f"audit.{device.name}": device for device in file.audit}
+    return server | service | audit | {f"clouds.{name}": cloud for name, cloud in file.clouds.items()}

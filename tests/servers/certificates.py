@@ -8,14 +8,14 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
 
-def self_signed(host: str, lasts: timedelta = timedelta(hours=1)) -> tuple[bytes, bytes]:
+def self_signed(host: str, lasts: timedelta = timedelta(hours=1), *, is_rsa: bool = False) -> tuple[bytes, bytes]:
     """A fresh key and its own certificate for a host, which is a name or an address, as PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = rsa.generate_private_key(65537, 2048) if is_rsa else ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
     certificate = (
@@ -33,9 +33,9 @@ def self_signed(host: str, lasts: timedelta = timedelta(hours=1)) -> tuple[bytes
     return pem, certificate.public_bytes(Encoding.PEM)
 
 
-def write_certificate(folder: Path, host: str, lasts: timedelta = timedelta(hours=1)) -> None:
+def write_certificate(folder: Path, host: str, lasts: timedelta = timedelta(hours=1), *, is_rsa: bool = False) -> None:
     """The files `key.pem` and `cert.pem` in a folder, with what `self_signed` makes."""
-    key, certificate = self_signed(host, lasts)
+    key, certificate = self_signed(host, lasts, is_rsa=is_rsa)
     (folder / "key.pem").write_bytes(key)
     (folder / "cert.pem").write_bytes(certificate)
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pytest
 
+from cloudid_core.audit import DeclaredDevice
 from cloudid_servers.processes.reload import Reload
 from cloudid_servers.settings.settings import ServerSettings, SettingsError, SettingsFile
 from cloudid_servers.stores.postgres.temporary import free_port
@@ -67,7 +68,7 @@ def test_an_answer_that_the_end_of_the_drain_cuts_off_is_given_back(runtime: str
 
 @pytest.mark.parametrize("name", NAMES.values())
 def test_sighup_reloads_level_and_certificate(name: str, tmp_path: Path) -> None:
-    """And names what takes a restart; a file that cannot be used changes nothing."""
+    """The new key may be of another kind. What takes a restart is named; a file that cannot be used changes nothing."""
     settings = tmp_path / "cloudid.toml"
     written = '[server]\nlisten = "127.0.0.1:0"\ntls_certificate = "cert.pem"\ntls_key = "key.pem"\nlog_level = "{}"\n'
 
@@ -79,23 +80,23 @@ def test_sighup_reloads_level_and_certificate(name: str, tmp_path: Path) -> None
     settings.write_text(written.format("info"))
     with Running(name, "--dev", "--provider", "http://127.0.0.1:1", "--settings", str(settings)) as running:
         assert common_name(running.port) == "first"
-        write_certificate(tmp_path, "second")
-        (tmp_path / "key.pem").rename(tmp_path / "kept.pem")
-        running.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: "settings not reloaded" in running.log())
-        assert common_name(running.port) == "first"
-        (tmp_path / "kept.pem").rename(tmp_path / "key.pem")
+        write_certificate(tmp_path, "second", is_rsa=True)
         settings.write_text(written.format("warning") + "connection_limit = 7\n")
         running.process.send_signal(signal.SIGHUP)
         wait_until(lambda: common_name(running.port) == "second")
+        write_certificate(tmp_path, "third")
+        (tmp_path / "key.pem").unlink()
+        settings.write_text(written.format("info"))
+        running.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "settings not reloaded" in running.log())
+        assert common_name(running.port) == "second"
         code, log = running.stop()
     assert code == 0
-    events = [(line["event"], line["level"]) for line in lines_of(log) if "settings" in line["event"]]
-    assert events == [
-        ("settings not reloaded", "error"),
-        ("settings that take a restart have changed", "warning"),
+    lines = [line for line in lines_of(log) if line["event"] == "draining" or "settings" in line["event"]]
+    assert [(line["event"], line.get("names")) for line in lines] == [
+        ("settings that take a restart have changed", ["server.connection_limit"]),
+        ("settings not reloaded", None),
     ]
-    assert lines_of(log)[-1]["names"] == ["server.connection_limit"]
 
 
 def test_a_reload_names_what_takes_a_restart(tmp_path: Path) -> None:
@@ -107,6 +108,22 @@ def test_a_reload_names_what_takes_a_restart(tmp_path: Path) -> None:
     reload.run(log.log)
     assert applied == [new.server]
     assert [line.get("names") for line in log.lines] == [None, ["server.listen", "service.leeway"]]
+    os.close(log.descriptor)
+
+
+@pytest.mark.parametrize(
+    ("new", "name"),
+    [
+        (SettingsFile(audit=(DeclaredDevice(name="main", type="stdout"),)), "audit.main"),
+        (SettingsFile(server=ServerSettings(tls_certificate="cert.pem", tls_key="key.pem")), "server.tls_certificate"),
+    ],
+    ids=["audit device", "TLS"],
+)
+def test_a_reload_names_what_comes_and_goes_with_a_restart_only(new: SettingsFile, name: str, tmp_path: Path) -> None:
+    log = LogOfATest(tmp_path / "log")
+    Reload(SettingsFile(), lambda: new).run(log.log)
+    Reload(new, SettingsFile).run(log.log)
+    assert [line.get("names") for line in log.lines] == [None, [name]] * 2
     os.close(log.descriptor)
 
 
