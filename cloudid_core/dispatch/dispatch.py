@@ -208,7 +208,7 @@ async def execute(call: Call, route: Route, parsed: ParsedRequest, quotas: Quota
     if parsed.body or route.requires_all:
         call = replace(call, given=read_form(route, parsed.body))
     wrapping: Issue | None = None
-    if parsed.wrap_ttl:
+    if parsed.wrap_ttl and not parsed.target.is_head:
         path, ttl, wrapped_by = parsed.target.path, parsed.wrap_ttl, call.caller.token.id if call.caller else ""
         if wrapped_by:
             await check_waiting(call.context, wrapped_by, call.now)

@@ -57,6 +57,13 @@ def test_the_caller_gets_a_token_in_place_of_the_answer() -> None:
     assert (info["ttl"], info["creation_path"], info["wrapped_accessor"]) == (60, CREDS, "")
 
 
+def test_nothing_is_wrapped_for_head_whose_answer_nobody_sees() -> None:
+    world = engine_with_roles()
+    before = world.ask("LIST", "auth/token/accessors").body["data"]
+    assert world.ask("HEAD", "sys/mounts", x_vault_wrap_ttl=str(TTL)).status == 200
+    assert world.ask("LIST", "auth/token/accessors").body["data"] == before
+
+
 def test_a_wrapped_lease_lives_on_when_it_was_unwrapped() -> None:
     world = engine_with_roles()
     answer = unwrapped(world, wrapped(world)["token"]).body
