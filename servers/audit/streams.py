@@ -34,6 +34,8 @@ class Stream:
         self._runtime = runtime
         self._socket: socket.socket | None = None
         self._fd = -1
+        self._waits = False
+        self._ends = False
 
     async def send(self, content: bytes) -> None:
         """Hand over everything; on failure the connection is closed."""
@@ -59,13 +61,23 @@ class Stream:
                 self._write(content[:CHUNK])
 
     def close(self) -> None:
-        """Close the connection. The next send opens it again."""
+        """Close the connection. The next send opens it again.
+
+        While a send waits for it, it is that send which closes it: an event loop may still watch the descriptor, and
+        would take the next connection of this number for it.
+        """
+        if self._waits:
+            self._ends = True
+            if self._socket is not None:
+                with suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)
+            return
         if self._socket is not None:
             self._socket.close()
             self._socket = None
         elif self._fd >= 0:
             os.close(self._fd)
-        self._fd = -1
+        self._fd, self._ends = -1, False
 
     async def _open(self, until: float) -> None:
         if not self._is_socket:
@@ -107,5 +119,12 @@ class Stream:
             return 0
 
     async def _until_writable(self, until: float) -> None:
-        if not await self._runtime.wait_writable(self._fd, max(0.0, until - time.monotonic())):
+        self._waits = True
+        try:
+            is_writable = await self._runtime.wait_writable(self._fd, max(0.0, until - time.monotonic()))
+        finally:
+            self._waits = False
+        if self._ends:
+            raise OSError("the device was closed")
+        if not is_writable:
             raise OSError("the device did not take its entries in time")
