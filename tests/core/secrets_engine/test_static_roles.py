@@ -319,6 +319,24 @@ def test_a_secret_that_was_left_is_reported_and_removed_where_another_role_has_i
     assert world.ours == [world.must("GET", "cloud/static-creds/second").data["secret_id"]]
 
 
+def test_a_secret_that_an_older_copy_of_the_store_gives_is_replaced_by_a_rotation(world: Static) -> None:
+    """What was made since the copy is reported as unaccounted for."""
+    world.write()
+    world.pass_time(OVERLAP_AND_MORE)
+    copy = world.store.copy()
+    world.must("POST", ROTATE)
+    since = world.creds()["secret_id"]
+    world.pass_time(OVERLAP_AND_MORE)
+    world.store = copy
+    world.restart()
+    old = world.must("GET", CREDS).data
+    assert not world.signs_in(old["client_id"], old["client_secret"])
+    world.must("POST", ROTATE, {"force": True})
+    world.creds()
+    world.advance(world.settings.settle_time)
+    assert [one["id"] for one in world.must("GET", "cloud/reconcile").data["unaccounted"]] == [since]
+
+
 PROOFS: Final = ("certificate", "federated_credential")
 
 
