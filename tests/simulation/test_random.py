@@ -12,11 +12,13 @@ from typing import Any, Final, TypeAlias
 import pytest
 
 from cloudid_core.errors import CloudidError
+from cloudid_core.provider import PROOFS
 from cloudid_core.secrets_engine.token_secret import LIFE as TOKEN_SECRET_LIFE
 from cloudid_core.testing import Crashed, Fault, FaultKind
+from tests.engines import engine_config
 from tests.installation import SETTLE_TIME
 
-from .invariants import check_always, check_in_the_end, root_secrets
+from .invariants import check_always, check_in_the_end
 from .operations import (
     ROLES,
     TAKEN_AWAY,
@@ -44,6 +46,7 @@ from .operations import (
     lose_the_new_root_secret,
     move,
     of_lost_key,
+    operator_credentials,
     planned_twice,
     prove_login_method_as,
     purge,
@@ -51,6 +54,7 @@ from .operations import (
     renew_keys,
     renew_token,
     roll_over,
+    root_of_engine,
     rotate,
     rotate_often,
     rotate_static_role,
@@ -168,13 +172,79 @@ def heal(installation: RecordedInstallation, dice: Random) -> None:
 
 def replace_engine(installation: RecordedInstallation, dice: Random) -> None:
     """Disable the engine, and enable another one at its path, with the same credentials and roles."""
-    own = installation.scene["applications"][0]["client_id"]
-    known = [secrets[0] for client_id, secrets in root_secrets(installation) if client_id == own]
-    secret = next(reversed(known), "")  # the last mount is the engine's
+    _, secret = root_of_engine(installation)
     installation.taken_over.add(secret)
     installation.disable("cloud")
     installation.ask("POST", "sys/mounts/cloud", {"type": "cloud"})
     write_configuration(installation, secret)
+
+
+def move_engine(installation: RecordedInstallation, dice: Random) -> None:
+    """To another path and back, while it is used."""
+    installation.give_back("")
+    installation.ask("POST", "sys/remount", {"from": "cloud", "to": "team/cloud"})
+    used = (
+        ("GET", f"creds/{dice.choice(ROLES)}"),
+        ("GET", "token/kept"),
+        ("POST", "rotate-root"),
+        ("POST", "rotate-role/app"),
+        ("POST", "static-creds/app/token"),
+    )
+    try:
+        method, path = dice.choice(used)
+        installation.ask(method, f"team/cloud/{path}")
+    finally:
+        installation.give_back("")
+        installation.ask("POST", "sys/remount", {"from": "team/cloud", "to": "cloud"})
+
+
+def use_second_engine(installation: RecordedInstallation, dice: Random) -> None:
+    """It has the applications of the first: one to prove itself with, one for a role and a static role."""
+    own = operator_credentials(installation, 0)
+    installation.taken_over.add(own["client_secret"])
+    pointing = {
+        "application_object_id": installation.scene["applications"][1]["object_id"],
+        "token_scopes": TOKEN_SCOPE,
+        "proof": dice.choice(sorted(PROOFS)),
+    }
+    installation.ask("POST", "sys/mounts/second", {"type": "cloud"})
+    installation.ask("POST", "second/config", {**engine_config(installation), **own})
+    installation.ask("POST", "second/roles/existing", pointing)
+    installation.ask("POST", "second/static-roles/app", {**pointing, "rotation_period": 86_400})
+    installation.ask_all(["second/creds/existing", "second/token/existing"])
+
+
+def rotate_in_second_engine(installation: RecordedInstallation, dice: Random) -> None:
+    use_second_engine(installation, dice)
+    for path in ("second/rotate-root", "second/rotate-role/app"):
+        installation.ask("POST", path, {"force": dice.random() < 0.5})
+    installation.advance(400)
+    installation.tick()
+
+
+def disable_second_engine(installation: RecordedInstallation, dice: Random) -> None:
+    """An operator has just written another root secret. The one that it has is left."""
+    try:
+        installation.ask("POST", "second/config", operator_credentials(installation, 0))
+    finally:
+        secrets = (root.client_secret for mount, root in installation.roots if mount.path == "second")
+        installation.taken_over.update(secret.reveal() for secret in secrets if secret)
+    installation.disable("second")
+    installation.advance(200)
+    installation.tick()
+
+
+def reconcile(installation: RecordedInstallation, dice: Random) -> None:
+    """It finds nothing that a record lists, whatever is under way."""
+    installation.ask("POST", f"{dice.choice(['cloud', 'second'])}/reconcile", {"max": 100})
+
+
+def tidy(installation: RecordedInstallation, dice: Random) -> None:
+    """And lets leases live for another time, and has entries sealed under a new key."""
+    installation.ask("POST", "sys/mounts/cloud/tune", {"max_lease_ttl": dice.choice(["30m", "768h"])})
+    for path in ("sys/leases/tidy", "auth/token/tidy", "sys/rotate"):
+        installation.ask("POST", path)
+    installation.tick()
 
 
 def write_role(installation: RecordedInstallation, dice: Random) -> None:
@@ -246,6 +316,14 @@ LIFE: Final[tuple[Step, ...]] = (
     heal,
     heal,
     replace_engine,
+    move_engine,
+    use_second_engine,
+    rotate_in_second_engine,
+    rotate_in_second_engine,
+    disable_second_engine,
+    reconcile,
+    reconcile,
+    tidy,
     write_role,
     change_login_method,
     change_login_method,
