@@ -179,25 +179,6 @@ def replace_engine(installation: RecordedInstallation, dice: Random) -> None:
     write_configuration(installation, secret)
 
 
-def move_engine(installation: RecordedInstallation, dice: Random) -> None:
-    """To another path and back, while it is used."""
-    installation.give_back("")
-    installation.ask("POST", "sys/remount", {"from": "cloud", "to": "team/cloud"})
-    used = (
-        ("GET", f"creds/{dice.choice(ROLES)}"),
-        ("GET", "token/kept"),
-        ("POST", "rotate-root"),
-        ("POST", "rotate-role/app"),
-        ("POST", "static-creds/app/token"),
-    )
-    try:
-        method, path = dice.choice(used)
-        installation.ask(method, f"team/cloud/{path}")
-    finally:
-        installation.give_back("")
-        installation.ask("POST", "sys/remount", {"from": "team/cloud", "to": "cloud"})
-
-
 def use_second_engine(installation: RecordedInstallation, dice: Random) -> None:
     """It has the applications of the first: one to prove itself with, one for a role and a static role."""
     own = operator_credentials(installation, 0)
@@ -316,7 +297,6 @@ LIFE: Final[tuple[Step, ...]] = (
     heal,
     heal,
     replace_engine,
-    move_engine,
     use_second_engine,
     rotate_in_second_engine,
     rotate_in_second_engine,
