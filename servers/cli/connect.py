@@ -126,7 +126,10 @@ def _record(tenant: Tenant, file: Path, provider: str, output: Output) -> int:
     output.rows([{"step": step, "status": status} for step, status in steps.items()], ("step", "status"))
     if not is_gone:
         click.echo(f"nothing is seen of what an interrupted run made, and {store} stays: {UNSEEN}", err=True)
-    return Exit.DONE if is_gone else Exit.FAILED
+    lends = steps["credentials"] == 200
+    if not lends:
+        click.echo("no credentials could be made: the transcript holds the refusals of the tenant", err=True)
+    return Exit.DONE if is_gone and lends else Exit.FAILED
 
 
 def _asked(what: str, each: str, known: Sequence[str] = ()) -> tuple[str, ...]:

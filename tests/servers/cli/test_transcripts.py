@@ -76,6 +76,16 @@ def test_a_transcript_holds_nothing_of_the_tenant_and_is_that_of_the_simulated_c
     assert (compared.code, compared.out) == (0, f"{len(recorded)} calls, 0 differences\n")
 
 
+def test_a_tenant_that_refuses_everything_is_told(site: Site, cloudid: Shell, tmp_path: Path) -> None:
+    """The refusals are recorded all the same."""
+    fields = {**tenant_of(site.world, site.world["machines"][0]), "client_secret": str(tmp_path / "secret")}
+    (tmp_path / "secret").write_text("wrong")
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in fields.items()]
+    shown = cloudid("connect", "azure", *words, "--record", str(tmp_path / "t"), "--provider", site.cloud.url)
+    assert (shown.code, "no credentials could be made" in shown.err) == (1, True)
+    assert {line["status"] for line in read(tmp_path / "t")} >= {401}
+
+
 @pytest.mark.parametrize(
     ("at", "is_certain"), [(("reconcile", "GET"), True), (("credentials", "PATCH"), False)], ids=["between", "amid"]
 )
