@@ -40,7 +40,9 @@ def _configure(context: click.Context, _: click.Parameter, name: str | None) -> 
     if name is None:
         return
     try:
-        said = tomllib.loads(Path(name).read_text("utf-8"))
+        said = tomllib.loads(Path(name).read_text("utf-8-sig"))
+    except tomllib.TOMLDecodeError as error:
+        raise Failed(f"{name} is no TOML: {error}") from None
     except (OSError, ValueError, RecursionError) as error:
         raise Failed(f"{name} cannot be read ({type(error).__name__})") from None
     known = {each.name or "": each for each in context.command.params if each.name != "config"}

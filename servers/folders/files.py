@@ -135,7 +135,7 @@ def _read(file: Path, folder: Path) -> Declared:
     try:
         with file.open("rb") as opened:
             content = opened.read(LONGEST + 1)
-        text = content.decode()
+        text = content.decode("utf-8-sig")
         fields = {POLICY: text} if file.suffix == HCL else tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FolderRefused(f"{shown} is no TOML: {str(error).rpartition('(')[2].rstrip(')')}") from None

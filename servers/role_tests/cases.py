@@ -106,7 +106,7 @@ def _read(path: Path) -> _File:
     try:
         if path.stat().st_size > LONGEST_FILE:
             raise FileError(f"{path}: longer than {LONGEST_FILE} bytes")
-        text = path.read_text()
+        text = path.read_text("utf-8-sig")
         content = msgspec.json.decode(text) if path.suffix == ".json" else tomllib.loads(text)
         return msgspec.convert(content, _File)
     except OSError as error:

@@ -305,7 +305,7 @@ def read_settings(given: Path | Mapping[str, Any]) -> SettingsFile:
 def read_file(path: Path) -> SettingsFile:
     """Read a TOML file. Raises `SettingsError`."""
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        document = tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
         raise SettingsError(f"{path}: {error}") from None
     try:

@@ -37,6 +37,11 @@ def test_a_setting_that_stood_elsewhere_goes_on(tmp_path: Path) -> None:
     assert read(tmp_path, both).service["provider_read_rate"] == 8
 
 
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    """Some editors write one."""
+    assert read(tmp_path, '\ufeff[server]\nlog_level = "debug"').server.log_level == "debug"
+
+
 def test_everything_can_be_set(tmp_path: Path) -> None:
     file = read(
         tmp_path,

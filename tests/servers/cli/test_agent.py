@@ -305,8 +305,16 @@ def test_words_of_a_file_may_be_numbers_and_a_folder_is_no_file(site: Site, clou
     assert (shown.code, shown.err.startswith("login: . cannot be written: ")) == (1, True)
 
 
-@pytest.mark.parametrize("content", ["secret = 1", "role = ", 'write = "login=a"', "command = 3"])
-def test_a_file_that_cannot_be_used_is_refused(cloudid: Shell, tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("\ufeffsecret = 1", "agent.toml: 'secret': not one of "),
+        ("mount = 'a'\nrole = ", "agent.toml is no TOML: Invalid value (at end of document)"),
+        ('write = "login=a"', "agent.toml: "),
+        ("command = 3", "agent.toml: "),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused(cloudid: Shell, tmp_path: Path, content: str, said: str) -> None:
     (tmp_path / "agent.toml").write_text(content)
     shown = cloudid("agent", "--config", str(tmp_path / "agent.toml"))
-    assert (shown.code, "agent.toml" in shown.err) == (1, True)
+    assert (shown.code, said in shown.err) == (1, True), shown.err

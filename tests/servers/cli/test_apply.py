@@ -104,6 +104,7 @@ def test_grants_are_compared_as_the_provider_has_them(site: Site, operator: Shel
         ("cloud/roles/x.hcl", "", "nothing is kept at cloud/roles/x"),
         ("cloud/roles/x.toml", "canary", "cloud/roles/x.toml is no TOML: at end of document"),
         ("cloud/roles/x.toml", 'tttl = "canary"', "cloud/roles/x: there is no field tttl"),
+        ("cloud/roles/x.toml", '\ufefftttl = "canary"', "cloud/roles/x: there is no field tttl"),
         ("sys/mounts/cloud.toml", "max_leases = 1", "sys/mounts/cloud: there is no field max_leases"),
         ("cloud/config.toml", 'client_secret = "canary"', "cloud/config: client_secret is a secret"),
         ("cloud/config.toml", 'client_secret = { env = "NOT_SET" }', "set the environment variable NOT_SET"),
