@@ -104,8 +104,8 @@ async def retire(job: Job, mount: Mount, holder: Found[SecretHolder] | None, fou
         await _write(job, found, overruled(rotation, OVERRULED))
     elif await accepted(job.context, mount, client, rotation, rotation.current):
         again = await find_holder(job.context, mount, rotation.role)
-        if again is None or again.version != holder.version:  # it may have the secret again that is to go
-            raise Conflict(f"{holder.key} has changed meanwhile")
+        if again is None or again.record.client_secret != rotation.current.secret:  # perhaps that which is to go
+            raise Conflict(f"{holder.key} has another secret meanwhile")
         await _remove_replaced(job, client, found)
     elif rotation.replaced and await accepted(job.context, mount, client, rotation, rotation.replaced):
         await switch_back(job.context, holder, found, job.now, job.fence)

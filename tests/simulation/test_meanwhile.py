@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 import pytest
@@ -256,31 +256,50 @@ def test_two_nodes_that_begin_a_rotation_leave_no_secret(
         check_recovery(installation)
 
 
-def test_a_secret_that_is_written_again_at_the_end_of_the_overlap_stays() -> None:
-    """Whenever another node writes it while the new one is proven again."""
-    own = furnished().scene["applications"][0]["client_secret"]
-    original = copy_of(furnished())
-    original.must("POST", "cloud/rotate-root")
+@cache
+def rotated() -> RecordedInstallation:
+    installation = copy_of(furnished())
+    installation.must("POST", "cloud/rotate-root")
+    return installation
 
-    def overlapped() -> RecordedInstallation:
-        installation = copy_of(original)
-        installation.advance(LONGEST_OVERLAP)
-        return installation
 
+def overlapped() -> RecordedInstallation:
+    """The former root secret is due to be removed."""
+    installation = copy_of(rotated())
+    installation.advance(LONGEST_OVERLAP)
+    return installation
+
+
+def while_it_is_proven() -> range:
+    """The effects before the former secret is removed, until the new one is proven for the last time."""
     plain = overlapped()
     begin = len(plain.trace)
     plain.tick()
-    proofs = [
-        at for at, (name, effect) in enumerate(plain.trace) if name.startswith("tick") and is_call(effect, SIGN_IN)
-    ]
+    proofs = [at for at, (name, effect) in enumerate(plain.trace) if "tick" in name and is_call(effect, SIGN_IN)]
     assert begin < proofs[-2] < proofs[-1], "the new one is proven several times"
-    for at in range(begin, proofs[-1] + 1):
-        installation = overlapped()
-        installation.meanwhile_at = at
-        installation.meanwhile = partial(installation.elsewhere, "POST", "cloud/config", {"client_secret": own})
-        with suppress(CloudidError):
-            installation.tick()
-        check_recovery(installation)
+    return range(begin, proofs[-1] + 1)
+
+
+def write_and_retire(at: int, fields: object) -> RecordedInstallation:
+    """Another node writes the configuration meanwhile."""
+    installation = overlapped()
+    installation.meanwhile_at = at
+    installation.meanwhile = partial(installation.elsewhere, "POST", "cloud/config", fields)
+    with suppress(CloudidError):
+        installation.tick()
+    return installation
+
+
+def test_a_secret_that_is_written_again_at_the_end_of_the_overlap_stays() -> None:
+    own = furnished().scene["applications"][0]["client_secret"]
+    for at in while_it_is_proven():
+        check_recovery(write_and_retire(at, {"client_secret": own}))
+
+
+def test_a_configuration_that_keeps_its_secret_holds_no_removal_up() -> None:
+    """However often it is written."""
+    installation = write_and_retire(while_it_is_proven()[-1], {"root_password_ttl": "60d"})
+    assert installation.must("GET", "cloud/rotation").data["phase"] == "idle"
 
 
 def is_call(effect: Effect[Any], end: str) -> bool:
