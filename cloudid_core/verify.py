@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import copy
+from math import isfinite
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -139,6 +140,8 @@ class Verifier:
         tenant = guid(tenant_id)
         if not audience:
             raise ValueError("the audience is empty")
+        if not (isfinite(leeway) and leeway >= 0):
+            raise ValueError("leeway must be a number of seconds, at least 0")
         if machine_check not in ("needed", "always"):
             raise ValueError('machine_check must be "needed" or "always"')
         self._role = _role(
@@ -166,8 +169,10 @@ class Verifier:
     def verify(self, token: str, *, now: Instant, facts: Facts = NO_FACTS) -> Verdict:
         """The verdict on a token, at `now` (seconds since the epoch), with what the provider says.
 
-        Nothing that a token says makes it raise.
+        Nothing that a token says makes it raise. `ValueError` when `now` is no time: nothing is ever later than "nan".
         """
+        if not isfinite(now):
+            raise ValueError("now must be seconds since the epoch")
         key_set, role = self._key_set, self._role
         try:
             claims = verify_login_jwt(token.strip(), key_set, JwtCaches(1), "", LONGEST_TOKEN)

@@ -255,8 +255,8 @@ def wrap_ttl_in(headers: Mapping[str, str], most: int) -> int:
         if text := headers.get(name):
             try:
                 seconds = duration.seconds(text)
-            except ValueError:
-                raise Refused(Code.MALFORMED_REQUEST, f"{name} must be a duration of whole seconds") from None
+            except ValueError as error:
+                raise Refused(Code.MALFORMED_REQUEST, f"{name} {error}") from None
             if seconds > most:
                 raise Refused(Code.TTL_EXCEEDS_MAX, name)
             return seconds

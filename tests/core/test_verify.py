@@ -163,6 +163,8 @@ def test_what_is_wrong_is_refused_with_its_code(case: str) -> None:
         ({"keys": {"keys": [{"kty": "oct", "kid": KEY_ID, "k": "AAAA"}]}}, "no key"),
         ({"keys": b"<html>"}, "JSON"),
         ({"keys": {"keys": [{}] * 101}}, "length"),
+        ({"leeway": float("nan")}, "leeway"),
+        ({"leeway": -1.0}, "leeway"),
     ],
 )
 def test_what_cannot_be_used_is_an_error_at_once(wrong: dict[str, Any], text: str) -> None:
@@ -355,3 +357,9 @@ def test_the_facts_of_the_page_are_handed_back(page: dict[str, Any]) -> None:
     exec(BLOCKS[1], names)
     assert isinstance(names["verdict_on"](mint(), NOW), Admitted)
     assert asked == [VM]
+
+
+@pytest.mark.parametrize("now", [float("nan"), float("inf"), float("-inf")])
+def test_no_token_is_admitted_at_no_time(now: float) -> None:
+    with pytest.raises(ValueError, match="now must be"):
+        verifier().verify(mint(), now=now)

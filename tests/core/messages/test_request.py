@@ -282,3 +282,17 @@ def test_any_target_has_a_clean_path_or_is_refused(target: str) -> None:
 )
 def test_a_header_says_for_how_long_the_answer_is_wrapped(headers: dict[str, str], ttl: int) -> None:
     assert ask("GET", "/v1/a", headers).wrap_ttl == ttl
+
+
+@pytest.mark.parametrize(
+    ("ttl", "text"),
+    [
+        ("99999999999", "must be a duration of less than 292 years"),
+        ("-1", "must not be a negative duration"),
+        ("soon", "must be a duration such as 30s, 5m or 1h30m"),
+    ],
+)
+def test_a_wrap_ttl_that_cannot_be_used_is_told_why(ttl: str, text: str) -> None:
+    with pytest.raises(Refused) as refusal:
+        ask("GET", "/v1/a", {"x-vault-wrap-ttl": ttl})
+    assert str(refusal.value).removesuffix(".").endswith(text)
