@@ -27,6 +27,7 @@ TRIED: Final[dict[str, tuple[tuple[str, str, Any, int, str], ...]]] = {
         ("POST", "cloud/roles/web", {"azure_groups": [{"group_name": "web-machines"}]}, 400, "azure_roles"),
     ),
     "A path with a double slash": (("GET", "cloud//config", None, 400, "empty"),),
+    "A path with an encoded slash": (("POST", "sys/leases/revoke/cloud%2Fcreds%2Freader%2F1", None, 400, "slash"),),
     "A role of an authentication method": (
         ("POST", "auth/cloud/role/all", {}, 400, "must have at least one bound constraint"),
     ),
