@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import Hashable
 from math import inf
 from typing import Final, cast
@@ -26,6 +27,7 @@ from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import StreamResponse
 
+from cloudid_core.dispatch import Exchange
 from cloudid_core.errors import Code, Refused
 from cloudid_core.service import GRACE
 
@@ -101,10 +103,10 @@ class Server(web.Server):
 
     async def end_late(self) -> None:
         """Look at all connections again and again, and end those whose stage has taken too long."""
-        loop, pause = asyncio.get_running_loop(), look_pause(self.timeouts)
+        pause = look_pause(self.timeouts)
         while True:
             await asyncio.sleep(pause)
-            self.admitted.end_late(loop.time())
+            self.admitted.end_late(time.monotonic())
 
     def __call__(self) -> RequestHandler:
         return Protocol(self)
@@ -120,6 +122,7 @@ class Protocol(RequestHandler):
 
     __slots__ = (
         "_answered_size",
+        "_asked",
         "_has_ended",
         "_is_deaf",
         "_is_late",
@@ -127,8 +130,8 @@ class Protocol(RequestHandler):
         "_reader",
         "_refusal",
         "_server",
+        "_since",
         "_stage",
-        "due",
         "source",
     )
 
@@ -148,8 +151,11 @@ class Protocol(RequestHandler):
         """What is said at the end, if it is not the client's."""
 
         self.source: Hashable = ""
-        self.due = inf
-        """When the stage has taken too long, by the clock of the loop."""
+        self._since = inf
+        """When the stage began, by the monotonic clock; `inf`: it may last."""
+
+        self._asked: Exchange | None = None
+        """The request that the service works on."""
 
         self._is_late = False
         """Whether the time of the request that is being answered is over."""
@@ -201,6 +207,13 @@ class Protocol(RequestHandler):
         self._close = True
         if self.is_idle:
             self.end()
+
+    @property
+    def due(self) -> float:
+        """When the stage has taken too long, by the monotonic clock."""
+        if self._asked is not None:
+            return self._since + self._asked.seconds + GRACE
+        return self._since + self._server.timeouts[self._stage]
 
     @property
     def is_idle(self) -> bool:
@@ -264,15 +277,14 @@ class Protocol(RequestHandler):
             await self._linger()
             return False
         self._server.requests_count += 1
-        exchange = app.begin(head, body, self._peer_address())
-        self.due = self._loop.time() + exchange.seconds + GRACE
+        exchange = self._asked = app.begin(head, body, self._peer_address())
         try:
             response = await app.answer(exchange)
         except asyncio.CancelledError:
             if not self._is_late:
                 raise
             response = await app.answer_late(exchange)
-        self.due = inf
+        self._asked = None
         closes = head.closes or body is None or app.is_draining or self._reader.is_health_only or self._is_late
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
         is_brief = len(data) <= PIECE and not self.writing_paused
@@ -295,9 +307,9 @@ class Protocol(RequestHandler):
         while (request := reader.next_request()) is None:
             self._enter(reader.stage)
             if reader.asks_limit is not None:
-                self.due = inf  # the client waits for this server
+                self._since = inf  # the client waits for this server
                 reader.allow(await self._server.app.body_limit(reader.asks_limit, self._peer_address()))
-                self.due = self._loop.time() + self._server.timeouts[self._stage]
+                self._since = time.monotonic()
             elif reader.wants_continue:
                 reader.wants_continue = False
                 await self._write(wire.CONTINUE)
@@ -343,8 +355,7 @@ class Protocol(RequestHandler):
         """Allow a stage its time, from its beginning."""
         if stage is self._stage:
             return
-        self._stage = stage
-        self.due = self._loop.time() + self._server.timeouts[stage]
+        self._stage, self._since = stage, time.monotonic()
         self._server.admitted.mark(self, stage)
         if stage is IDLE and self._server.app.is_draining and not self._has_unread():
             raise _Gone
@@ -352,7 +363,7 @@ class Protocol(RequestHandler):
     def end_late(self) -> None:
         """See `Connections.end_late`."""
         if self._stage is ANSWER and self._task_handler is not None:
-            self.due, self._is_late = inf, True
+            self._asked, self._is_late = None, True
             self._task_handler.cancel()
         elif self.is_idle:
             self.end()

@@ -68,7 +68,7 @@ class Connection(Protocol):
 
     @property
     def due(self) -> float:
-        """When its stage has taken too long."""
+        """When its stage has taken too long, by the monotonic clock."""
 
     def end_late(self) -> None:
         """Its time is over: close it, with a word if a part of a request has come.
@@ -222,7 +222,7 @@ class Connections(Generic[C]):
         self._lingering.discard(connection)
 
     def end_late(self, now: float) -> None:
-        """End those whose stage has taken too long, by the clock that their `due` is of."""
+        """End those whose stage has taken too long by now, on the monotonic clock."""
         for connection in self:
             if connection.due <= now:
                 connection.end_late()

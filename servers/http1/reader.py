@@ -120,16 +120,15 @@ class Reader:
             self._limit = None
             self._chunks = Chunks(self._unasked) if head.length is None else None
             self._awaits_continue = head.expects_continue
-        if head.length is not None and head.length > (self._unasked if self._limit is None else self._limit):
+        length = head.length
+        if length is not None and length > self._unasked and (self._limit is None or length > self._limit):
             return self._ask_or_cut(head)
         if self._awaits_continue:
             self._head = head
             self._awaits_continue, self.wants_continue = False, True
             return None
-        if head.length is not None:
-            is_there = len(self._buffer) >= head.length
-            body = (_cut(self._buffer, head.length) if head.length else b"") if is_there else None
-        else:
+        body: bytes | None
+        if length is None:
             assert self._chunks is not None
             try:
                 body = self._chunks.take(self._buffer)
@@ -137,6 +136,10 @@ class Reader:
                 if refusal.code is Code.BODY_TOO_LARGE:
                     return self._ask_or_cut(head)
                 raise
+        elif length:
+            body = _cut(self._buffer, length) if len(self._buffer) >= length else None
+        else:
+            body = b""
         if body is None:
             self._head = head
             return None

@@ -71,19 +71,19 @@ class Connection:
         self._reader = Reader(shared.heads)
         self._scope = trio.CancelScope()
         self._stage = HANDSHAKE
+        self._since = inf
+        """When the stage began, by the monotonic clock; `inf`: it may last."""
+
         self._asked: Exchange | None = None
-        """The last request."""
+        """The request that the service works on."""
+
+        self._unanswered: Exchange | None = None
+        """The request whose time is over."""
 
         self.source: Hashable = ""
         self._is_ended = False
         self._refusal: Refused | None = None
         """What is said at the end, if it is not the client's."""
-
-        self.due = inf
-        """When the stage has taken too long, by the monotonic clock."""
-
-        self._unanswered: Exchange | None = None
-        """The request whose time is over."""
 
     async def serve(self) -> None:
         """Until one side ends it."""
@@ -95,7 +95,7 @@ class Connection:
                 self.refuse(no_room(Code.TOO_MANY_CONNECTIONS))
             self._reader.is_health_only = admission is Admission.HEALTH_ONLY
             with self._scope:
-                self.due = time.monotonic() + self._shared.timeouts[HANDSHAKE]
+                self._since = time.monotonic()
                 await self._stream.do_handshake()
                 while await self._exchange():
                     pass
@@ -109,6 +109,13 @@ class Connection:
             self._shared.connections.remove(self)
             self._shared.bodies.remove(self)
             await self._stream.close()
+
+    @property
+    def due(self) -> float:
+        """When the stage has taken too long, by the monotonic clock."""
+        if self._asked is not None:
+            return self._since + self._asked.seconds + GRACE
+        return self._since + self._shared.timeouts[self._stage]
 
     @property
     def is_idle(self) -> bool:
@@ -132,7 +139,7 @@ class Connection:
     def end_late(self) -> None:
         """See `Connections.end_late`."""
         if self._stage is ANSWER:
-            self.due, self._unanswered = inf, self._asked
+            self._unanswered, self._asked = self._asked, None
             self.end()
         elif self.is_idle:
             self.end()
@@ -148,9 +155,8 @@ class Connection:
             return False
         app = self._shared.app
         exchange = self._asked = app.begin(head, body, self._peer)
-        self.due = time.monotonic() + exchange.seconds + GRACE
         response = await app.answer(exchange)
-        self.due, self._unanswered = inf, None
+        self._asked = self._unanswered = None
         if not (response.holds or app.is_audited):
             await trio.lowlevel.cancel_shielded_checkpoint()  # see `App.answer`
         closes = head.closes or body is None or app.is_draining or self._reader.is_health_only
@@ -174,9 +180,9 @@ class Connection:
         while (request := reader.next_request()) is None:
             self._enter(reader.stage)
             if reader.asks_limit is not None:
-                self.due = inf  # the client waits for this server
+                self._since = inf  # the client waits for this server
                 reader.allow(await self._shared.app.body_limit(reader.asks_limit, self._peer))
-                self.due = time.monotonic() + self._shared.timeouts[self._stage]
+                self._since = time.monotonic()
                 continue
             if reader.wants_continue:
                 reader.wants_continue = False
@@ -197,8 +203,7 @@ class Connection:
         """Allow a stage its time, from its beginning."""
         if stage is self._stage:
             return
-        self._stage = stage
-        self.due = time.monotonic() + self._shared.timeouts[stage]
+        self._stage, self._since = stage, time.monotonic()
         self._shared.connections.mark(self, stage)
         if stage is IDLE and self._shared.app.is_draining and not self._has_unread():
             raise _Gone
