@@ -188,7 +188,7 @@ class SqliteStore:
     def _decide(self, commit: Commit, changes: dict[str, Entry]) -> Outcome:
         """The outcome of a commit after those that made `changes`, to which it adds its own."""
         for key, expected in commit.expects.items():
-            entry = changes.get(key) or self._look_up(key)
+            entry = changes.get(key) or self._known.peek(key) or self._look_up(key)
             if entry.version != expected:
                 return Conflict(key)
         self._revision += 1
@@ -199,11 +199,9 @@ class SqliteStore:
         return self._revision
 
     def _look_up(self, key: str) -> Entry:
-        """What is at a key. This process owns the file, so what it has seen once, it knows. Needs `_writing`."""
-        entry = self._known.get(key)
-        if entry is None:
-            entry = _entry(self._writer, key)
-            self._remember(key, entry)
+        """Read what is at a key. This process owns the file, so what it has seen once, it knows. Needs `_writing`."""
+        entry = _entry(self._writer, key)
+        self._remember(key, entry)
         return entry
 
     def _remember(self, key: str, entry: Entry) -> None:
