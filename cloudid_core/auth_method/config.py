@@ -70,7 +70,7 @@ DELAY: Final = FieldType(
 """Whole seconds that are stored as a fraction; a stored fraction reads back rounded up."""
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class Config(RootCredential):
     """What is stored for a mount. Fields that were never set have the defaults of this table."""
 

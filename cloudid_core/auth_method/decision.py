@@ -57,12 +57,11 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
     machine: Machine | None
     """The provider's word on the machine, if it was asked."""
 
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """The facts that the token's signature or the provider proves; nothing that only the form says."""
+    def metadata(self, role: str) -> Mapping[str, str]:
+        """The role, and what the token's signature or the provider proves; nothing that only the form says."""
         claims, machine = self.claims, self.machine
         named = claims.machine
-        verified = {"jwt_type": claims.token_type, "tenant_id": claims.tenant_id}
+        verified = {"role": role, "jwt_type": claims.token_type, "tenant_id": claims.tenant_id}
         if claims.app_id:
             verified["app_id"] = claims.app_id
         if claims.identity and _IDENTITIES in fold(claims.identity):

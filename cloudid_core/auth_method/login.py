@@ -137,7 +137,7 @@ async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verifi
         random[:RANDOM_SIZE],
         now=call.now,
         display_name=snapshot.display_prefix + claims.principal_id,
-        metadata={"role": snapshot.role_name, **verdict.metadata},
+        metadata=verdict.metadata(snapshot.role_name),
     )
     changes, nonces = Changes(snapshot.expects, issued.puts), random[RANDOM_SIZE:]
     if call.wrapping is not None and issued.stored_id:

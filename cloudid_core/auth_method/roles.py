@@ -35,7 +35,7 @@ from .bounds import ANY, BOUNDS, Bounds, require_rows
 from .claims import APP, TOKEN_TYPES
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class Role(TokenSettings):
     """Every list that is set must match; within a list any one entry. Case never matters."""
 

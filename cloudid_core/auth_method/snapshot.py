@@ -26,7 +26,7 @@ from .config import Config, find_config
 from .roles import Role, find_role
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class Snapshot:
     """What the logins of one role at one mount rest on."""
 

@@ -94,7 +94,7 @@ class SecretHolder(Protocol):
         ...
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class RootCredential:
     """Base class of both configurations."""
 

@@ -212,7 +212,7 @@ ENVIRONMENT: Final = FieldType(
 ANY: Final = FieldType("any JSON value", _as_is, schema=schemas.ANY)
 
 
-@frozen
+@frozen(slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class AsWritten:
     """Base class of records that read back as they were written."""
 
@@ -346,7 +346,7 @@ def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
     if not body:
         return NOTHING_GIVEN
     if body.keys() <= _plain_texts(form) and set(map(type, body.values())) == _STRINGS:
-        return ParsedFields(dict(body), {}, ())  # texts are taken as they are: that is all of a login
+        return ParsedFields(body, {}, ())  # texts are taken as they are: that is all of a login
     values: dict[str, Any] = {}
     spelled_old: dict[str, bool] = {}
     ignored: list[str] = []

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ..effects import Instant
 from ..errors import Code, Problem, Refused
@@ -153,6 +153,23 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return self.status in (None, 200) and not (self.is_empty or self.plain or self.wrap_info or self.rendered)
 
 
+class _Envelope(msgspec.Struct, frozen=True):
+    """The members of every answer that is not plain, in their order."""
+
+    request_id: str
+    lease_id: str
+    renewable: bool
+    lease_duration: int
+    data: Mapping[str, Json] | None
+    wrap_info: WrapInfo | None
+    warnings: tuple[str, ...] | None
+    auth: AuthBlock | None
+    mount_type: str
+
+    def __repr__(self) -> str:
+        return f"<_Envelope {self.request_id}>"
+
+
 NOTHING: Final = Answer()
 """The answer of a write or delete that has nothing to say."""
 
@@ -169,23 +186,23 @@ def render(answer: Answer, *, request_id: str, mount_type: str) -> Response:
         return Response(answer.status or 204, b"", answer.headers, answer.holds, answer.wake_at, request_id=request_id)
     if answer.rendered:
         return Response(200, answer.rendered.encode(), answer.headers, answer.holds, answer.wake_at, None, request_id)
-    members: Mapping[str, Any]
+    members: Mapping[str, Json] | _Envelope
     if answer.plain:
         members = answer.data or {}
     else:
-        members = {
-            "request_id": request_id,
-            "lease_id": answer.lease_id,
-            "renewable": answer.renewable,
-            "lease_duration": answer.lease_duration,
-            "data": answer.data,
-            "wrap_info": answer.wrap_info,
-            "warnings": answer.warnings or None,
-            "auth": answer.auth,
-            "mount_type": mount_type,
-        }
+        members = _Envelope(
+            request_id,
+            answer.lease_id,
+            answer.renewable,
+            answer.lease_duration,
+            answer.data,
+            answer.wrap_info,
+            answer.warnings or None,
+            answer.auth,
+            mount_type,
+        )
         if answer.copy_up and answer.data:
-            members = {**answer.data, **members}
+            members = {**answer.data, **asdict(members)}
     status = answer.status or 200
     body = b"" if status in WITHOUT_CONTENT else encode(members) + b"\n"
     return Response(status, body, answer.headers, answer.holds, answer.wake_at, request_id=request_id)

@@ -97,7 +97,7 @@ class Move:
     target: str
 
 
-@frozen
+@frozen(slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class MountTable:
     """All mounts that were made and not wiped, the last few moves, and what audit is done with."""
 

@@ -34,7 +34,7 @@ class Proofs:
     """Of root applications that it had, while keys that it made may live there."""
 
 
-@frozen
+@frozen(slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class Identities:
     """What all mounts prove themselves with, by their ids."""
 

@@ -115,7 +115,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return self.caller
 
 
-@frozen(eq=False)
+@frozen(eq=False, slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class Route:
     """One row. `path` is relative to the mount: `:name` captures one segment, `*rest` all that is left
     but for the segments that follow it."""
@@ -221,7 +221,7 @@ def methods_of(routes: Iterable[Route]) -> str:
     return ", ".join(sorted(methods))
 
 
-@frozen
+@frozen(slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class RouteTable:
     """The rows of one component."""
 

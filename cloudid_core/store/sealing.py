@@ -68,7 +68,7 @@ class BlockCipher:
         self.show: Callable[[bytes], bytes] = cipher.decryptor().update
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class TokenKeys:
     """One term's keys of tokens: of their keyed hashes, of their accessors, and of batch tokens.
 

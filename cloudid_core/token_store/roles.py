@@ -50,7 +50,7 @@ OLD_NAMES: Final[Mapping[str, Json]] = MappingProxyType({"period": 0, "explicit_
 """Members by deprecated names that reads always have, and what they are unless such a name was used."""
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class TokenRole(TokenLimits):
     """Settings that override the requests of callers who create a token with this role."""
 

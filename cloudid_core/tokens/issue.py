@@ -38,13 +38,13 @@ class Issue(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def stored_id(self) -> str:
         """The id of the token in the store; a batch token is not there."""
-        return "" if self.token.is_batch else self.token.id
+        return "" if self.token.type == BATCH else self.token.id
 
     @property
     def puts(self) -> Mapping[str, object]:
         """The records of the token, by key."""
         token = self.token
-        if token.is_batch:
+        if token.type == BATCH:
             return {}
         key = token.key
         return {key: token} if token.orphan else {**dict.fromkeys(token.own_keys, Due()), key: token}
@@ -87,7 +87,7 @@ def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: byte
     Takes `RANDOM_SIZE` random bytes.
     """
     keyring = context.records.sealer.keyring
-    if draft.is_batch:
+    if draft.type == BATCH:
         token_id = encoding.time_ordered_id(draft.created_at, random[: encoding.ID_RANDOM_SIZE])
         token = replace(draft, id=token_id, renewable=False)
         shown = batch.seal(token, keyring, random[encoding.ID_RANDOM_SIZE :])

@@ -47,7 +47,7 @@ def _policies(raw: object) -> tuple[str, ...]:
 POLICIES: Final = FieldType("list of policies", _policies, list, normal=normalised)
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)
 class TokenLimits(AsWritten):
     """The settings of a role that limit its tokens. Base class of all roles."""
 
@@ -67,7 +67,7 @@ class TokenLimits(AsWritten):
     """Deprecated spellings that were used to write this role; reads repeat them."""
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class TokenSettings(TokenLimits):
     """The settings of a role for the tokens of its logins. Base class of roles that machines log in with."""
 

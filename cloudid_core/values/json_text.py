@@ -37,15 +37,15 @@ def decode(text: bytes | str) -> Any:
 
     Raises `TooComplex`, or `ValueError` when it is not JSON.
     """
-    if len(text) > MOST_CONTAINERS and _has_too_many_values(text if isinstance(text, bytes) else text.encode()):
+    raw = text if isinstance(text, bytes) else text.encode()
+    if len(raw) > MOST_CONTAINERS and _has_too_many_values(raw):
         raise TooComplex("has too many values")
     try:
-        value = decode_own(text)
+        value = decode_own(raw)
     except RecursionError:
         raise TooComplex("is nested too deeply") from None
-    if type(value) is dict and _CONTAINERS.isdisjoint(map(type, value.values())):  # a login, mostly
-        return value
-    if is_deeper(value, DEEPEST):
+    is_flat = raw.find(b"{", 1) < 0 and raw.find(b"[") < 0  # as that of a login is
+    if not is_flat and is_deeper(value, DEEPEST):
         raise TooComplex("is nested too deeply")
     return value
 

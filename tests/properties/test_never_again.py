@@ -241,10 +241,10 @@ def test_metadata_holds_nothing_that_only_the_request_said() -> None:
     login = form(vm_name="web", resource_id=SITE)
     verdict = outcome(claims(), Facts(machine=machine()), role=ANYBODY, login=login)
     assert isinstance(verdict, Verified)
-    assert "resource_id" not in verdict.metadata
+    assert "resource_id" not in verdict.metadata("web")
     unnamed = outcome(claims(xms_mirid=None, appid=None), role=ANYBODY, login=form(vm_name="admin", vmss_name="admin"))
     assert isinstance(unnamed, Verified)
-    assert unnamed.metadata == {"jwt_type": "app", "tenant_id": TENANT}
+    assert unnamed.metadata("web") == {"role": "web", "jwt_type": "app", "tenant_id": TENANT}
 
 
 @pytest.mark.parametrize("name", ["resource_group_name", "vm_name", "vmss_name", "resource_id", "subscription_id"])

@@ -356,7 +356,7 @@ def test_a_claim_that_is_no_machines_id_is_as_none_but_may_contradict_the_form(
     assert bound.ends() is Code.MACHINE_CLAIM_MISSING
     verdict = outcome(story.claims, role=PLAIN.role, login=story.form, machine_check="always")
     assert isinstance(verdict, Verified)
-    assert dict(verdict.metadata) == {"jwt_type": "app", "tenant_id": TENANT, "app_id": APP}
+    assert dict(verdict.metadata("web")) == {"role": "web", "jwt_type": "app", "tenant_id": TENANT, "app_id": APP}
 
 
 def test_without_a_machine_claim_nothing_that_is_asked_for_can_be_checked() -> None:
@@ -366,7 +366,7 @@ def test_without_a_machine_claim_nothing_that_is_asked_for_can_be_checked() -> N
         claims(xms_mirid=None), role=bounds(bound_service_principal_ids=("*",)), login=login, machine_check="always"
     )
     assert isinstance(verdict, Verified)
-    assert verdict.metadata == {"jwt_type": "app", "tenant_id": TENANT, "app_id": APP}
+    assert verdict.metadata("web") == {"role": "web", "jwt_type": "app", "tenant_id": TENANT, "app_id": APP}
 
 
 MACHINE = Needs(machine=True, groups=False)
@@ -475,10 +475,11 @@ def test_what_was_verified_comes_from_the_claim_and_the_provider(story: Story, v
     verdict = outcome(story.claims, story.facts, role=story.role, login=form(resource_group_name="PROD"))
     assert isinstance(verdict, Verified)
     always = {
+        "role": "web",
         "jwt_type": "app",
         "tenant_id": TENANT,
         "app_id": APP,
         "subscription_id": SUBSCRIPTION,
         "resource_group_name": "Prod",
     }
-    assert verdict.metadata == {**always, **verified}
+    assert verdict.metadata("web") == {**always, **verified}
