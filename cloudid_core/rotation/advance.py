@@ -162,9 +162,8 @@ async def forgotten(context: Context, mount_id: str, role: str, now: Instant, *,
     rotation = found.record
     if rotation.phase is Phase.ADDING:
         raise Refused(Code.ROLE_CHANGE_PENDING, retry_after=max(1.0, rotation.due_at - now))
-    in_use = rotation.replaced if rotation.phase is Phase.PROVING else rotation.current
     for key in rotation.known_keys:
-        if not (leaves_last and key is in_use and key.proof == SECRET):
+        if not (leaves_last and key is rotation.in_use and key.proof == SECRET):
             changes |= abandoned_key(rotation, now, key)
     return changes | Changes(deletes=(rotation.due_key,))
 

@@ -96,6 +96,11 @@ class Rotation:
         return self.phase is Phase.IDLE
 
     @property
+    def in_use(self) -> Key | None:
+        """The key that the holder has: until the switch that is the one to be replaced."""
+        return self.replaced if self.phase in (Phase.ADDING, Phase.PROVING) else self.current
+
+    @property
     def replaced_secret(self) -> Secret:
         """The secret that the holder has until the switch; empty: the new one is its first."""
         return self.replaced.secret if self.replaced else Secret()

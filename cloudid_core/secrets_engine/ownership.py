@@ -28,10 +28,13 @@ AT_ONCE: Final = 1000
 
 @frozen(kw_only=True)
 class Ownership:
-    """What some record mentions: by id, and by name what it knows no id of yet; the leases and roles of one mount."""
+    """What some record mentions: by id, and by name what it knows no id of yet. `leases`, `roles` and
+    `static_rotations` are those of one mount.
+    """
 
     leases: tuple[Lease, ...]
     roles: Mapping[str, Role]
+    static_rotations: tuple[Rotation, ...]
     ids: frozenset[str]
     names: frozenset[tuple[ObjectKind, str]]
     roots: frozenset[str]
@@ -117,6 +120,7 @@ async def read_ownership(call: Call) -> Ownership:
     return Ownership(
         leases=tuple(lease for lease in leases if lease.mount_id == call.mount.id),
         roles=roles[call.mount.id],
+        static_rotations=tuple(each for each in rotations if each.role and each.mount_id == call.mount.id),
         ids=frozenset((*await in_turns(held, _ids_of, AT_ONCE), *_other_ids(every_role, rotations))),
         names=frozenset(
             (*await in_turns(held, _names_of, AT_ONCE), *((KINDS[each.proof], each.name) for each in rotations))

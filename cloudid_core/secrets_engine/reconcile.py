@@ -16,6 +16,7 @@ from typing import Final
 from attrs import frozen
 
 from ..background import Intent, abandoned_intent
+from ..credentials import Key
 from ..effects import ABSENT, Instant, in_turns
 from ..errors import Code, Conflict, EntryDamaged, Refused
 from ..forms import BOOLEAN, INTEGER, Json, bounded, schemas, setting
@@ -23,6 +24,7 @@ from ..leases import Lease, end_leases, find_undamaged_leases, forget_lease
 from ..messages import ACCEPTED, READ, WRITE, Answer
 from ..mounts import mount_table
 from ..provider import Client, Provisioned
+from ..rotation import Rotation, find_undamaged_rotation
 from ..routing import PROVIDER, Answers, Call, route
 from ..store import Changes, keys
 from ..values import rfc3339
@@ -39,6 +41,10 @@ PAGE: Final = 100
 """How much of a repair is written in one commit."""
 MOST_NAMED: Final = 10
 """How many damaged entries one refusal names."""
+KEYS_STAY: Final = (
+    "the key of a static role is missing: clients may hold another one of its application, so none of them is removed"
+    " before the role is rotated (rotate-role with force=true)"
+)
 NOT_SEARCHED: Final = ("assignment", "membership", "deleted item")
 
 
@@ -54,16 +60,18 @@ class RepairForm:
 
 @frozen(kw_only=True)
 class Holder:
-    """A lease or a role, with its objects since some time."""
+    """A lease, a role or a static role, with its objects since some time."""
 
     provisioned: Provisioned
     since: Instant
     lease_id: str = ""
     role: str = ""
+    static_role: str = ""
 
     @property
     def named(self) -> dict[str, Json]:
-        return {"lease_id": self.lease_id} if self.lease_id else {"role": self.role}
+        names: dict[str, Json] = {"lease_id": self.lease_id, "role": self.role, "static_role": self.static_role}
+        return {member: name for member, name in names.items() if name}
 
 
 @frozen
@@ -87,7 +95,7 @@ class Findings:
 
 
 OBJECT: Final = schemas.members({"TEXT": "application_object_id"}, TEXT="kind id display_name", TIME="made_at")
-HELD: Final = schemas.joined(OBJECT, optional={"TEXT": "lease_id role"})
+HELD: Final = schemas.joined(OBJECT, optional={"TEXT": "lease_id role static_role"})
 DAMAGED: Final = schemas.members(TEXT="kind entry id")
 MEMBERS: Final = schemas.members(
     unaccounted=schemas.list_of(OBJECT),
@@ -123,7 +131,8 @@ async def repair(call: Call) -> Answer:
     do.
 
     Applications stay among the deleted items, where they can be restored. An object that a role keeps and that is gone
-    is only reported: delete the role and write it anew.
+    is only reported: delete the role and write it anew. While the key of a static role is gone, as after a restore,
+    no other key of its application is removed, since clients may hold it: rotate the role with `force` first.
     """
     client = await config.client(call.context, call.mount, call.deadline)
     form = call.form(RepairForm)
@@ -134,7 +143,9 @@ async def repair(call: Call) -> Answer:
         cure = "force=true drops leases and intents, roles are written anew or deleted"
         raise Refused(Code.ENTRY_DAMAGED, f"entries {entries}; {cure}")
     most = form.max
-    unaccounted = findings.unaccounted[:most]
+    waiting = {each.one.application_id for each in findings.missing if each.holder.static_role}
+    stays = [one for one in findings.unaccounted if one.application_id in waiting]
+    unaccounted = [one for one in findings.unaccounted if one.application_id not in waiting][:most]
     ended = [each.holder.lease_id for each in findings.missing if each.holder.lease_id][: most - len(unaccounted)]
     repaired = len(ended)
     for first in range(0, len(unaccounted), PAGE):
@@ -143,9 +154,11 @@ async def repair(call: Call) -> Answer:
         await end_leases(call.context, ended[first : first + PAGE], call.now)
     left = len(findings.unaccounted) + len(findings.missing) + findings.unexamined - repaired
     data: dict[str, Json] = {"repaired": repaired, "left": left, **({"dropped": dropped} if form.force else {})}
+    warnings = (KEYS_STAY,) * bool(stays)
     if not repaired:
-        return Answer(data=data)
-    return Answer(data={**data, "path": f"{call.mount.path}/reconcile"}, status=ACCEPTED, wake_at=call.now)
+        return Answer(data=data, warnings=warnings)
+    path = f"{call.mount.path}/reconcile"
+    return Answer(data={**data, "path": path}, warnings=warnings, status=ACCEPTED, wake_at=call.now)
 
 
 async def _drop_damaged(call: Call) -> int:
@@ -223,7 +236,10 @@ async def _examine(call: Call, client: Client) -> Findings:
 
 
 async def _owners(accounts: Ownership, tenant: str) -> list[Holder]:
-    """The leases of the mount that are not ending, and its roles that keep something: those in `tenant`."""
+    """The static roles of the mount, its leases that are not ending, and its roles that keep something: in `tenant`.
+
+    Static roles come first, so that each is examined whose key a repair must wait for.
+    """
     tenants = ("", tenant.lower())
 
     def by_lease(lease: Lease) -> Iterator[Holder]:
@@ -232,10 +248,26 @@ async def _owners(accounts: Ownership, tenant: str) -> list[Holder]:
 
     kept = ((name, provisioned) for name, role in accounts.roles.items() for provisioned in role.held)
     by_roles = (Holder(provisioned=each, since=each.made_at, role=name) for name, each in kept)
+    by_static_roles = (_static_holder(each, each.in_use) for each in accounts.static_rotations if each.in_use)
     return [
+        *(holder for holder in by_static_roles if holder.provisioned.tenant.lower() in tenants),
         *await in_turns(accounts.leases, by_lease, AT_ONCE),
         *(holder for holder in by_roles if holder.provisioned.tenant.lower() in tenants),
     ]
+
+
+def _static_holder(rotation: Rotation, key: Key) -> Holder:
+    home = rotation.home
+    provisioned = Provisioned(
+        made_at=key.made_at or 0.0,
+        tenant=home.tenant,
+        client_id=home.client_id,
+        password_on=home.object_id,
+        password_name=key.name,
+        password_key_id=key.id,
+        proof=key.proof,
+    )
+    return Holder(provisioned=provisioned, since=provisioned.made_at, static_role=rotation.role)
 
 
 def _gone(shown: Shown, holder: Holder) -> Object | None:
@@ -248,6 +280,10 @@ async def _still_holds(call: Call, holder: Holder) -> bool:
     if holder.lease_id:
         leases = await find_undamaged_leases(call.context, (holder.lease_id,))
         return any(not lease.record.revoking for lease in leases)
+    if holder.static_role:
+        rotation = await find_undamaged_rotation(call.context, call.mount.id, holder.static_role)
+        key = rotation.record.in_use if rotation else None
+        return key is not None and key.id == holder.provisioned.password_key_id
     role = await find_role(call.context, call.mount, holder.role)
     return role is not None and holder.provisioned in role.record.held
 
