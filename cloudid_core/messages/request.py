@@ -125,6 +125,8 @@ def parse_request(request: Request, target: Target, head: Head, settings: Settin
             if refusal.code is Code.MALFORMED_JSON and _media_type(request.headers) == FORM:
                 raise Refused(Code.MALFORMED_JSON, "the body is a form, send JSON") from None
             raise
+    elif target.operation is Operation.DELETE and request.body:
+        body = {**body, **parse_body(request.body, settings.body_limit)}
     return ParsedRequest(target=target, body=body, token=head.token, wrap_ttl=head.wrap_ttl)
 
 

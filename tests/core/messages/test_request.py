@@ -166,13 +166,20 @@ def test_a_path_is_decoded_once(target: str, path: str) -> None:
 
 def test_the_query_is_the_body_of_what_has_none() -> None:
     """Repeated names make a list, `list` is no parameter; the query of a write is ignored."""
-    assert ask("DELETE", "/v1/a?force=true&x=1&x=2&x=3&y=", body=b"{").body == {
+    assert ask("DELETE", "/v1/a?force=true&x=1&x=2&x=3&y=").body == {
         "force": "true",
         "x": ["1", "2", "3"],
         "y": "",
     }
-    assert ask("GET", "/v1/a?list=false&a=b").body == {"a": "b"}
+    assert ask("GET", "/v1/a?list=false&a=b", body=b"{").body == {"a": "b"}
     assert ask("POST", "/v1/a?a=b", body=b'{"c":1}').body == {"c": 1}
+
+
+def test_a_removal_takes_its_fields_from_query_and_body() -> None:
+    """Of a field that both have, the body's counts."""
+    assert ask("DELETE", "/v1/a?x=1&y=2", body=b'{"force": true, "y": 3}').body == {"x": "1", "force": True, "y": 3}
+    assert ask("DELETE", "/v1/a?x=1", body=b" null ").body == {"x": "1"}
+    assert refusal("DELETE", "/v1/a", {}, b"{") is Code.MALFORMED_JSON
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,7 @@ def test_a_broken_environment_variable_is_named(bare: SecretsEngine) -> None:
 
 STRANDING = [
     ("DELETE", CONFIG, None),
+    ("DELETE", CONFIG, {}),
     ("POST", CONFIG, {"tenant_id": "another"}),
     ("POST", CONFIG, {"environment": "CloudChinaCloud"}),
 ]
