@@ -20,7 +20,7 @@ from cloudid_core.metrics import Numbers, put
 
 from ..runtime import Runtime
 from .files import File, Ticket
-from .streams import Stream
+from .streams import Closed, Stream
 
 QUEUE_LIMIT: Final = 4096
 """Entries that may wait for a stream while another device takes them; more are a failure of the stream."""
@@ -43,6 +43,8 @@ class _Chained:
 
     def __init__(self, device: Device, process: str, spread: Callable[[Sequence[bytes]], None]) -> None:
         self.device = device
+        self.is_removed = False
+        """It is closed for good."""
         self._process = process
         self._spread = spread
         self._chain = self._new_chain(None)
@@ -186,16 +188,16 @@ class StreamDevice(_Chained):
                 self._next = None
 
     async def _send(self, batch: _Batch | None) -> None:
-        chain, passed_on = self._chain, b"".join(self._checkpoints)
+        passed_on = b"".join(self._checkpoints)
         self._checkpoints.clear()
-        lines = chain.lines(batch.texts, time.time()) if batch else None
-        if lines is None and chain.is_unsigned(time.time()):
-            lines = chain.checkpoint(time.time())
         failure: OSError | None = None
         try:
-            await self._stream.send((lines.content if lines else b"") + passed_on)
-            if lines is not None:
-                self._keep(lines)
+            try:
+                await self._hand_over(batch, passed_on)
+            except Closed:
+                if self.is_removed:
+                    raise
+                await self._hand_over(batch, passed_on)  # by SIGHUP: another connection takes it
             if batch is not None:
                 batch.failure = None
         except Exception as error:  # noqa: BLE001  # an address that is none fails with `ValueError`s of all kinds
@@ -208,6 +210,15 @@ class StreamDevice(_Chained):
             if batch is not None:
                 batch.done.set()
         self._report(self.device, failure)
+
+    async def _hand_over(self, batch: _Batch | None, passed_on: bytes) -> None:
+        chain = self._chain
+        lines = chain.lines(batch.texts, time.time()) if batch else None
+        if lines is None and chain.is_unsigned(time.time()):
+            lines = chain.checkpoint(time.time())
+        await self._stream.send((lines.content if lines else b"") + passed_on)
+        if lines is not None:
+            self._keep(lines)
 
 
 Opened: TypeAlias = FileDevice | StreamDevice
@@ -319,12 +330,12 @@ class Devices:
         for device in devices:
             if known.get(device.name) != device:
                 if device.name in known:
-                    self._close(self._opened.pop(device.name))
+                    self._remove(device.name)
                 self._opened[device.name] = self._open(device)
         if not is_trial:
             names = {device.name for device in devices}
             for name in [name for name in self._opened if name not in names]:
-                self._close(self._opened.pop(name))
+                self._remove(name)
             self._enabled = devices
             self._entry_devices = [self._opened[device.name] for device in self._enabled if device.takes_entries]
         if not self._is_signing:
@@ -336,6 +347,11 @@ class Devices:
         if device.type == "socket" or (is_stdout and not _is_file(1)):
             return StreamDevice(device, self._process, self._spread, self._runtime, self._note)
         return FileDevice(device, self._process, self._spread, self._runtime)
+
+    def _remove(self, name: str) -> None:
+        opened = self._opened.pop(name)
+        opened.is_removed = True
+        self._close(opened)
 
     def _close(self, opened: Opened) -> None:
         try:

@@ -23,6 +23,10 @@ CONNECTING: Final = (0, 115)
 """Results of a connect without waiting: done, or EINPROGRESS."""
 
 
+class Closed(OSError):
+    """The connection was closed while a send waited for it. What was sent before may have arrived in part."""
+
+
 class Stream:
     """One connection, opened when it is needed. Raises `OSError` only, and within the device's time limit."""
 
@@ -124,7 +128,7 @@ class Stream:
             is_writable = await self._runtime.wait_writable(self._fd, max(0.0, until - time.monotonic()))
         finally:
             self._waits = False
-        if self._ends:
-            raise OSError("the device was closed")
         if not is_writable:
             raise OSError("the device did not take its entries in time")
+        if self._ends:
+            raise Closed("the device was closed")

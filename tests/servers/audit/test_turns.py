@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from cloudid_core.audit.device import Device, Entries
-from cloudid_core.effects import Record, gather, within
+from cloudid_core.effects import Record, Sleep, gather, within
 from cloudid_core.errors import RecordFailed, TimeIsUp
 from cloudid_core.events import DeviceChanged
 from cloudid_core.run import run
@@ -24,8 +29,8 @@ def device(path: Path, **options: str) -> Device:
     return Device(name=path.name, type="file", key="5a" * 32, options={"file_path": str(path), **options})
 
 
-async def record(devices: tuple[Device, ...], number: int) -> str:
-    text = b'{"type":"request","entry":%d}' % number
+async def record(devices: tuple[Device, ...], number: int, size: int = 0) -> str:
+    text = b'{"type":"request","entry":%d,"padding":"%s"}' % (number, b"x" * size)
     try:
         await Record(DeviceChanged(device="x", state="y", audit=Entries(devices, (text,) * len(devices))))
     except RecordFailed:
@@ -132,3 +137,80 @@ def test_closing_devices_writes_what_waits_for_the_end_of_the_turn(runtime: str,
 
     on(runtime, scenario)
     assert sorted(entries_in(tmp_path / "a")) == [0, 1]
+
+
+LONG: Final = 2**23
+"""Bytes that no socket takes before its reader reads."""
+
+
+class Hanging:
+    """A reader that reads one byte of its first connection, and everything of the next one."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.hangs = threading.Event()
+        self.taken = b""
+        self.thread = threading.Thread(target=self._read, args=(listener,), daemon=True)
+        self.thread.start()
+
+    def _read(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            first, _ = listener.accept()
+            with first:
+                first.recv(1)
+                self.hangs.set()
+                second, _ = listener.accept()
+            with second:
+                while data := second.recv(2**20):
+                    self.taken += data
+
+
+@contextmanager
+def hanging(path: Path) -> Iterator[tuple[Hanging, tuple[Device, ...]]]:
+    options = {"address": str(path), "socket_type": "unix", "write_timeout": "60s"}
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        reader = Hanging(listener)
+        yield reader, (Device(name="siem", type="socket", key="5a" * 32, options=options),)
+        listener.shutdown(socket.SHUT_RDWR)
+        reader.thread.join()
+
+
+def test_an_entry_that_is_being_sent_when_devices_are_closed_goes_to_the_next_connection(
+    runtime: str, tmp_path: Path
+) -> None:
+    """As by SIGHUP: the request was refused, and so was every other within a second."""
+
+    async def scenario(host: Host) -> None:
+        async def close() -> str:
+            while not reader.hangs.is_set():
+                await Sleep(0.01)
+            host.audit.close()
+            return "closed"
+
+        asked = [record(devices, 1, LONG), close()]
+        assert await run(gather(asked), host) == ["recorded", "closed"]
+        assert await run(gather([record(devices, 2)]), host) == ["recorded"]
+        host.audit.close()
+
+    with hanging(tmp_path / "socket") as (reader, devices):
+        on(runtime, scenario)
+    lines = [json.loads(line) for line in reader.taken.splitlines()]
+    assert [line["entry"] for line in lines if line["type"] == "request"] == [1, 2]
+    assert verify([("socket", reader.taken.splitlines(keepends=True))], accepts_open_end=False).problems == []
+
+
+def test_an_entry_that_is_being_sent_when_its_device_is_disabled_is_refused(runtime: str, tmp_path: Path) -> None:
+    """The request had no other device, and a disabled one gets nothing more."""
+
+    async def scenario(host: Host) -> None:
+        async def replace() -> str:
+            while not reader.hangs.is_set():
+                await Sleep(0.01)
+            return await record((device(tmp_path / "a"),), 2)
+
+        assert await run(gather([record(devices, 1, LONG), replace()]), host) == ["refused", "recorded"]
+
+    with hanging(tmp_path / "socket") as (reader, devices):
+        on(runtime, scenario)
+    assert entries_in(tmp_path / "a") == [2]
