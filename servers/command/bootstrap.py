@@ -253,17 +253,21 @@ def _reload_of(server: ServerSettings) -> Reload:
 
 
 @contextmanager
-def set_up(options: Options, worker: Worker | None = None) -> Iterator[Setup]:
-    """For as long as the block lasts. Raises `SettingsError`, `StoreFailed` or `OSError`."""
-    file = file_of(options)
-    reload = Reload(file, lambda: _usable(file_of(options)))
+def set_up(options: Options, worker: Worker | None = None, file: SettingsFile | None = None) -> Iterator[Setup]:
+    """For as long as the block lasts. `file`: the settings, where the parent of several workers has read them.
+
+    Raises `SettingsError`, `StoreFailed` or `OSError`.
+    """
+    file = file or file_of(options)
+    reload = Reload(file, partial(read_again, options))
     with ExitStack() as opened:
         setup = _dev(file, options, opened, reload) if options.is_dev else _durable(file, opened, reload, worker)
         yield evolve(setup, worker=worker)
 
 
-def _usable(file: SettingsFile) -> SettingsFile:
-    """The file itself. Raises `SettingsError` when its certificate or key cannot be used: no part may count then."""
+def read_again(options: Options) -> SettingsFile:
+    """For reloading. Raises `SettingsError` when certificate or key cannot be used too: no part may count then."""
+    file = file_of(options)
     if file.server.tls_certificate:
         tls_context(file.server)
     return file

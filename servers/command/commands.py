@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, closing
+from contextlib import AbstractAsyncContextManager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +30,7 @@ from ..host import Host
 from ..logs import open_log
 from ..machine import Platform, ServiceManager, streams
 from ..metrics import Slots
-from ..processes import Supervisor, Worker, bind, bind_for_metrics
+from ..processes import Supervisor, Worker, bind, bind_for_metrics, reloaded
 from ..settings import (
     SettingsError,
     SettingsFile,
@@ -44,7 +44,7 @@ from ..settings import (
 from ..stores import Store, back_up, compact
 from ..stores import copy_store as copy
 from ..terminal import show_progress, with_reasons
-from .bootstrap import Options, Setup, file_of, open_store, set_up, url_of
+from .bootstrap import Options, Setup, file_of, open_store, read_again, set_up, url_of
 
 MOST_WORKERS: Final = 64
 
@@ -160,19 +160,23 @@ def _serve(
     options: Options,
     server: Server,
     worker: Worker | None = None,
+    file: SettingsFile | None = None,
     metrics: Slots | None = None,
     metrics_sockets: Sequence[socket.socket] | None = None,
 ) -> None:
     """Signals that come before the server handles them, or when it has ended, do no harm."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with set_up(options, worker) as setup:
+    with set_up(options, worker, file) as setup:
         server.serve(evolve(setup, metrics=metrics, metrics_sockets=metrics_sockets))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
 
 
 def _serve_with_workers(options: Options, count: int, program: Server) -> int:
-    """Everything that is opened is opened by the workers: two processes cannot share a connection."""
+    """Everything that is opened is opened by the workers: two processes cannot share a connection.
+
+    The settings are read here, so that a worker which replaces a dead one has those of the others.
+    """
     file = file_of(options)
     server = file.server
     if not server.is_in_database:
@@ -184,14 +188,19 @@ def _serve_with_workers(options: Options, count: int, program: Server) -> int:
     url = url_of(server, *sockets[0].getsockname()[:2])
 
     def work(worker: Worker) -> int:
-        return with_reasons(lambda: _serve(options, program, worker, metrics, metrics_sockets))
+        return with_reasons(lambda: _serve(options, program, worker, file, metrics, metrics_sockets))
 
     def announce() -> None:
         streams.write(streams.STDOUT, f"listening on {url}\n")
 
+    def reload() -> None:
+        nonlocal file
+        with suppress(SettingsError):  # the workers log it
+            file = reloaded(file, read_again(options))
+
     log = open_log(server.log_level, log_format=server.log_format)
     with closing(Slots(count)) as metrics:
-        return Supervisor(count, sockets, work, announce, log, ServiceManager(os.environ)).run()
+        return Supervisor(count, sockets, work, announce, reload, log, ServiceManager(os.environ)).run()
 
 
 @click.command()

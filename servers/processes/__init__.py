@@ -1,7 +1,7 @@
 """Listeners, workers, and what a signal changes in a running server."""
 
 from .listeners import ACCEPTED_AT_ONCE, BACKLOG, bind, bind_for_metrics
-from .reload import Reload
+from .reload import Reload, reloaded
 from .workers import Supervisor, Worker
 
-__all__ = ["ACCEPTED_AT_ONCE", "BACKLOG", "Reload", "Supervisor", "Worker", "bind", "bind_for_metrics"]
+__all__ = ["ACCEPTED_AT_ONCE", "BACKLOG", "Reload", "Supervisor", "Worker", "bind", "bind_for_metrics", "reloaded"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attrs import asdict
+from attrs import asdict, evolve
 from structlog.typing import FilteringBoundLogger
 
 from ..settings import RELOADED, ServerSettings, SettingsError, SettingsFile
@@ -44,6 +44,13 @@ class Reload:
     def _names_of_restart(self, file: SettingsFile) -> list[str]:
         old, new = _flat(self._started_with), _flat(file)
         return [name for name in sorted(old | new) if old.get(name) != new.get(name)]
+
+
+def reloaded(file: SettingsFile, new: SettingsFile) -> SettingsFile:
+    """The settings of a server that was started with `file` and has reloaded `new`."""
+    is_same_scheme = file.server.scheme == new.server.scheme  # a server with TLS stays one
+    names = RELOADED if is_same_scheme else ("log_level",)
+    return evolve(file, server=evolve(file.server, **{name: getattr(new.server, name) for name in names}))
 
 
 def _flat(file: SettingsFile) -> dict[str, object]:

@@ -77,7 +77,8 @@ class _Place:
 class Supervisor:
     """The parent. `work` is what a worker does; it answers the exit code, in a process of its own.
 
-    The parent must have no thread when it runs. `on_ready` is called once, when all workers are ready.
+    The parent must have no thread when it runs. `on_ready` is called once, when all workers are ready;
+    `on_reload` before they reload.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Supervisor:
         sockets: Sequence[socket.socket],
         work: Callable[[Worker], int],
         on_ready: Callable[[], None],
+        on_reload: Callable[[], None],
         log: FilteringBoundLogger,
         manager: ServiceManager,
     ) -> None:
@@ -93,6 +95,7 @@ class Supervisor:
         self._sockets = sockets
         self._work = work
         self._on_ready = on_ready
+        self._on_reload = on_reload
         self._log = log
         self._manager = manager
         self._is_serving = False
@@ -199,6 +202,7 @@ class Supervisor:
     def _forward(self, number: int) -> None:
         if number == signal.SIGHUP:
             self._manager.reloading()
+            self._on_reload()
             for place in self._places:
                 place.is_ready = False  # until it has reloaded
         else:

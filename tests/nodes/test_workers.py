@@ -93,6 +93,25 @@ def test_a_worker_that_is_killed_is_replaced_and_the_others_go_on(server: str, s
     assert [(death["worker"], death["code"]) for death in deaths] == [(1, -9), (2, -9)]
 
 
+def test_a_worker_that_replaces_another_has_the_settings_of_the_others(settings: Path, cloud: str) -> None:
+    """Also what they have reloaded; the file may be anything by then."""
+    before_reload = settings.read_text()
+    settings.write_text(f'{before_reload}log_level = "error"\n')
+    with workers("trio_server", settings, cloud) as running:
+        settings.write_text(before_reload)
+        running.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: running.log().count("settings reloaded") == 2)
+        settings.write_text("[server]\nlisten = ")
+        before = children(running)
+        for victim in before:
+            os.kill(victim, signal.SIGKILL)
+        wait_until(lambda: len(set(children(running)) - set(before)) == 2)
+        assert ask(running.url, "GET", ROOT_ONLY).status_code == 200
+        code, log = running.stop()
+    events = [line["event"] for line in lines(log)]
+    assert (code, events.count("worker died"), events.count("request")) == (0, 2, 1)
+
+
 @pytest.mark.parametrize("server", SERVERS)
 def test_each_worker_exports_the_spans_of_its_requests(server: str, settings: Path, cloud: str) -> None:
     settings.write_text(f"{settings.read_text()}tracing = true\n")
@@ -182,7 +201,7 @@ def work(worker):
 def end():
     os.kill(os.getpid(), signal.SIGTERM)
 
-sys.exit(Supervisor(3, [], work, end, structlog.get_logger(), ServiceManager({})).run())
+sys.exit(Supervisor(3, [], work, end, print, structlog.get_logger(), ServiceManager({})).run())
 """
 
 
@@ -211,7 +230,7 @@ def work(worker):
     stop.wait()
     return 0
 
-sys.exit(Supervisor(2, [], work, print, structlog.get_logger(), ServiceManager({})).run())
+sys.exit(Supervisor(2, [], work, print, print, structlog.get_logger(), ServiceManager({})).run())
 """
 
 
