@@ -12,7 +12,7 @@ from cloudid_core.errors import Code, Refused
 from ..embedding import Embedded, Given, SetUp, embedded, head_of, set_up_of
 from ..http1 import Head, wire
 from ..machine import streams
-from .host import joined, open_host
+from .host import open_host
 
 
 def aiohttp_application(
@@ -65,7 +65,7 @@ def _head(request: web.Request) -> Head:
     resource = request.match_info.route.resource
     assert resource is not None
     prefix = resource.canonical.removesuffix("/{path}")
-    return head_of(request.method, request.rel_url.raw_path_qs.removeprefix(prefix), joined(request.headers))
+    return head_of(request.method, request.rel_url.raw_path_qs.removeprefix(prefix), wire.joined(request.raw_headers))
 
 
 async def _has_left(request: web.Request) -> bool:

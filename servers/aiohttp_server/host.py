@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import aiohttp
-from multidict import CIMultiDictProxy
 from yarl import URL
 
 from cloudid_core.effects import HttpRequest, HttpResponse, Program
@@ -17,6 +16,7 @@ from cloudid_core.errors import ProviderUnreachable, TimeIsUp
 from cloudid_core.run import run
 
 from ..host import NO_PROXIES, Proxies, host
+from ..http1 import wire
 from ..machine import Platform
 from ..runtime import runtime
 from ..stores import Store
@@ -147,7 +147,7 @@ class AiohttpHost(host.Host):
                     body += chunk
                     if len(body) > host.PROVIDER_BODY_LIMIT:
                         raise ProviderUnreachable("the answer is too large", sent=True)
-                return HttpResponse(response.status, joined(response.headers), bytes(body))
+                return HttpResponse(response.status, wire.joined(response.raw_headers), bytes(body))
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise ProviderUnreachable(type(error).__name__, sent=progress.sent) from None
 
@@ -186,8 +186,3 @@ def _answer(future: asyncio.Future[bool], answer: bool) -> None:
 
 async def _note_sent(_: object, context: Any, __: object) -> None:
     context.trace_request_ctx.sent = True
-
-
-def joined(headers: CIMultiDictProxy[str]) -> dict[str, str]:
-    """Header names in lower case; several lines of one name become one (RFC 9110, section 5.3)."""
-    return {name.lower(): ", ".join(headers.getall(name)) for name in headers}

@@ -557,6 +557,18 @@ def test_calls_one_after_the_other_share_a_connection(runtime: str) -> None:
     assert connections == 1
 
 
+def test_headers_of_an_answer_are_read_byte_by_byte(runtime: str) -> None:
+    """As Latin-1, in which every byte stands for a letter: neither UTF-8 nor what is none becomes anything else."""
+    headers = {"x-check": "\xc3\xa9 \xe9"}
+
+    async def scenario(host: Host) -> None:
+        response = await host.call_provider(HttpRequest("GET", f"{url}/arm/machine"), LONG)
+        assert response.headers["x-check"] == headers["x-check"]
+
+    with serving(lambda request: Scripted(HttpResponse(200, headers, b""))) as url:
+        on(runtime, scenario)
+
+
 def test_an_empty_body_has_a_length_where_one_is_expected(runtime: str) -> None:
     """Some servers refuse a POST that does not say how long it is."""
     lengths: dict[str, str | None] = {}
