@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -26,8 +27,8 @@ from cloudid_core.values.secret import Secret
 from ..folders import read_folder
 from ..host import Proxies
 from ..machine import Platform
-from ..processes import bind, bind_for_metrics
-from ..settings import OTHERS, SettingsError, SettingsFile, doubts, master_key, read_settings
+from ..processes import AddressTaken, bind, bind_for_metrics
+from ..settings import OTHERS, ServerSettings, SettingsError, SettingsFile, doubts, master_key, read_settings
 from ..stores import glance
 from ..terminal import Exit, Format, Output, table, with_output
 from .bootstrap import database, tls_context, tracing_class
@@ -38,7 +39,8 @@ UNSAFE: Final = "UNSAFE"
 WRONG: Final = "WRONG"
 FORMS: Final = (auth_method.Config, secrets_engine.Config)
 EXPIRES_SOON: Final = timedelta(days=14)
-Found: TypeAlias = Iterator[tuple[str, str]]
+Result: TypeAlias = tuple[str, str]
+Found: TypeAlias = Iterator[Result]
 """Results, each with what was found: it holds no secret, and says what mends it where something is to be mended."""
 
 LIKE: Final = 0.85
@@ -99,13 +101,19 @@ def _environment(file: SettingsFile) -> Found:
 
 
 def _listen(file: SettingsFile) -> Found:
-    for listener in bind(file.server):
-        listener.close()
-    yield OK, f"{file.server.scheme}://{file.server.listen}"
-    for listener in bind_for_metrics(file.server):
-        listener.close()
-    if file.server.metrics_listen:
-        yield OK, f"{file.server.metrics_listen}, for metrics alone"
+    server = file.server
+    yield _address(bind, server, f"{server.scheme}://{server.listen}")
+    if server.metrics_listen:
+        yield _address(bind_for_metrics, server, f"{server.metrics_listen}, for metrics alone")
+
+
+def _address(listen: Callable[[ServerSettings], list[socket.socket]], server: ServerSettings, text: str) -> Result:
+    try:
+        for listener in listen(server):
+            listener.close()
+    except AddressTaken:
+        return NOTE, f"{text}: a process listens there, perhaps the server of these settings; another cannot start"
+    return OK, text
 
 
 def _store(file: SettingsFile) -> Found:

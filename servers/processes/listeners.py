@@ -19,6 +19,10 @@ NOT_HERE: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 """Errors of an address that this machine does not have, as of `localhost` in IPv6 where that is off."""
 
 
+class AddressTaken(SettingsError):
+    """Another process listens there, or another server of the same settings."""
+
+
 def bind(server: ServerSettings) -> list[socket.socket]:
     """The sockets of a server. Raises `SettingsError`."""
     return bind_to(server.listen)
@@ -55,7 +59,8 @@ def bind_to(listen: str) -> list[socket.socket]:
         for listener in bound:
             listener.close()
         reason = error.strerror if isinstance(error, OSError) else "it is no host name"
-        raise SettingsError(f"cannot listen on {listen}: {reason}") from None
+        is_taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        raise (AddressTaken if is_taken else SettingsError)(f"cannot listen on {listen}: {reason}") from None
     return bound
 
 
