@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
@@ -58,7 +59,13 @@ def write_private(path: Path, text: str) -> None:
 
 
 def home(variables: Mapping[str, str]) -> Path:
-    return Path(variables.get("HOME") or os.path.expanduser("~"))
+    """Where `HOME` is empty or not set, the list of users has it: an empty one would stand for `/`."""
+    if named := variables.get("HOME"):
+        return Path(named)
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        return Path("~")
 
 
 def _read(path: Path, *, is_ours: bool) -> Secret:

@@ -6,6 +6,7 @@ import os
 import pwd
 from pathlib import Path
 from stat import S_IMODE
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,6 +59,15 @@ def test_what_can_be_no_token_is_named_and_not_shown(tmp_path: Path) -> None:
         with pytest.raises(TokenFileRefused, match=source) as refused:
             find_token({"HOME": str(tmp_path), **variables})
         assert "canary" not in str(refused.value)
+
+
+@pytest.mark.parametrize("variables", [{}, {"HOME": ""}])
+def test_an_empty_home_is_none(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The list of users says where it is. Path names that begin with an empty one begin with a slash."""
+    monkeypatch.setattr(pwd, "getpwuid", lambda user: SimpleNamespace(pw_dir=str(tmp_path)))
+    monkeypatch.setenv("HOME", "")
+    assert store_token(Secret("ours"), variables) == tmp_path / ".cloudid-token"
+    assert find_token(variables) == Secret("ours")
 
 
 def test_who_has_no_home_has_no_token_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
