@@ -76,11 +76,11 @@ def write_files(folder: Path, out: Exported) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise FolderRefused(f"{folder} is not empty")
     for path, fields in out.files.items():
-        is_policy = path.startswith(f"{POLICIES}/")
-        file = folder / f"{path}{HCL if is_policy else TOML}"
+        text = fields[POLICY].strip() if path.startswith(f"{POLICIES}/") else ""  # an empty file would be refused
+        file = folder / f"{path}{HCL if text else TOML}"
         file.parent.mkdir(parents=True, exist_ok=True)
         lines = (f"{_key(name)} = {_toml(value)}\n" for name, value in fields.items())
-        file.write_text(fields[POLICY] if is_policy else "".join(lines), encoding="utf-8")
+        file.write_text(fields[POLICY] if text else "".join(lines), encoding="utf-8")
 
 
 def _patterns(component: Component) -> Iterable[str]:

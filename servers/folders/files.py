@@ -143,6 +143,8 @@ def _read(file: Path, folder: Path) -> Declared:
         raise FolderRefused(f"{shown} cannot be read ({type(error).__name__})") from None
     if len(content) > LONGEST:
         raise FolderRefused(f"{shown} is longer than {LONGEST} bytes")
+    if file.suffix == HCL and not text.strip():
+        raise FolderRefused(f"{shown} is empty: for a policy that grants nothing, write a comment")
     return Declared(path, fields, folder)
 
 

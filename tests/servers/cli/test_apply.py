@@ -102,6 +102,8 @@ def test_grants_are_compared_as_the_provider_has_them(site: Site, operator: Shel
         ("cloud/reconcile.toml", "", "nothing is kept at cloud/reconcile"),
         ("sys/mounts/auth/x.toml", "", "nothing is kept at sys/mounts/auth/x"),
         ("cloud/roles/x.hcl", "", "nothing is kept at cloud/roles/x"),
+        ("sys/policies/acl/x.hcl", "", "sys/policies/acl/x.hcl is empty"),
+        ("sys/policies/acl/x.hcl", "\ufeff \n", "sys/policies/acl/x.hcl is empty"),
         ("cloud/roles/x.toml", "canary", "cloud/roles/x.toml is no TOML: at end of document"),
         ("cloud/roles/x.toml", 'tttl = "canary"', "cloud/roles/x: there is no field tttl"),
         ("cloud/roles/x.toml", '\ufefftttl = "canary"', "cloud/roles/x: there is no field tttl"),

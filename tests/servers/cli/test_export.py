@@ -33,6 +33,7 @@ def test_apply_and_export_rebuild_a_service(site: Site, cloudid: Shell, tmp_path
     other = {"application_object_id": site.world["applications"][1]["object_id"], "rotation_period": "30d"}
     site.ask("POST", "cloud/static-roles/deploy", other)
     site.ask("POST", "auth/token/roles/app", {"allowed_policies": "app"})
+    site.ask("POST", "sys/policies/acl/nothing", {"policy": ""})
     site.ask("POST", "identity/oidc/role/shop", {"client_id": "https://shop.example", "ttl": 600})
     cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
     site.ask("POST", "sys/audit/file", {"type": "file", "options": {"file_path": str(tmp_path / "audit.log")}})
@@ -44,6 +45,7 @@ def test_apply_and_export_rebuild_a_service(site: Site, cloudid: Shell, tmp_path
     secret = site.application["client_secret"]
     assert secret not in "".join(path.read_text() for path in folder.rglob("*.*"))
     assert "ttl = 600" in (folder / "identity/oidc/role/shop.toml").read_text()
+    assert (folder / "sys/policies/acl/nothing.toml").read_text() == 'policy = ""\n'
     cloudid.set(AUTH_CLOUD_CLIENT_SECRET=secret, CLOUD_CLIENT_SECRET=secret)
     assert [row["field"] for row in cloudid("apply", str(folder), "--dry-run").json] == ["client_secret"] * 2
     assert cloudid("export", str(folder)).err == f"error: {folder} is not empty\n"
