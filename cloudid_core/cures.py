@@ -15,7 +15,7 @@ from .errors import Code
 
 WHY: Final = "cloudid why --role ROLE"
 STATUS: Final = "cloudid status"
-PERMISSIONS: Final = "GET auth/cloud/permissions"
+PERMISSIONS: Final = "GET MOUNT/permissions"
 TOKEN: Final = "GET auth/token/lookup-self"
 
 
@@ -41,7 +41,7 @@ _COMMON: Final[Mapping[Code, Cure]] = MappingProxyType(
         ),
         Code.LOGIN_REFUSED: Cure(
             "The token is not signed by a key of the mount's tenant.",
-            "Ask for the token in the tenant that `auth/cloud/config` names, or correct `tenant_id` there.",
+            "Ask for the token in the tenant that `MOUNT/config` names, or correct `tenant_id` there.",
         ),
         Code.JWT_CLAIM_MISSING: Cure(
             "The token lacks a claim that every token of a workload has: it is one of another kind.",
@@ -49,10 +49,10 @@ _COMMON: Final[Mapping[Code, Cure]] = MappingProxyType(
         ),
         Code.JWT_ISSUER_MISMATCH: Cure(
             "The token comes from another tenant, or from another environment of the cloud.",
-            "Correct `tenant_id` and `environment` in `auth/cloud/config`.",
+            "Correct `tenant_id` and `environment` in `MOUNT/config`.",
         ),
         Code.JWT_AUDIENCE_MISMATCH: Cure(
-            "The machine asked for a token of another audience than `resource` in `auth/cloud/config`.",
+            "The machine asked for a token of another audience than `resource` in `MOUNT/config`.",
             "Ask for exactly that audience, with its final slash if it has one: `--resource`.",
         ),
         Code.JWT_TENANT_MISMATCH: Cure(
@@ -75,7 +75,7 @@ _COMMON: Final[Mapping[Code, Cure]] = MappingProxyType(
         Code.ROLE_NOT_FOUND: Cure(
             "The role has another name, or is one of another mount.",
             "Name one of the roles of this mount: `--role`, `--mount`.",
-            "LIST auth/cloud/role",
+            "LIST MOUNT/role",
         ),
         Code.ROLE_UNBOUND: Cure(
             "The role is from before roles had to bind something.", "Set one of its `bound_*` lists."
@@ -131,7 +131,7 @@ _COMMON: Final[Mapping[Code, Cure]] = MappingProxyType(
         ),
         Code.MACHINE_CLAIM_MISSING: Cure(
             "The token names no machine: only those for audiences of the cloud itself do, and never those of pods.",
-            "Set `resource` in `auth/cloud/config` to `https://management.azure.com/`, or bind the principal instead.",
+            "Set `resource` in `MOUNT/config` to `https://management.azure.com/`, or bind the principal instead.",
         ),
         Code.SUBSCRIPTION_MISMATCH: Cure(_CLAIM, _SAY_NOTHING),
         Code.RESOURCE_GROUP_MISMATCH: Cure(_CLAIM, _SAY_NOTHING),
@@ -150,8 +150,8 @@ _COMMON: Final[Mapping[Code, Cure]] = MappingProxyType(
         # The service and its provider
         Code.CONFIG_MISSING: Cure(
             "The mount is not configured, or `--mount` names another one.",
-            "Write `tenant_id` and `resource` to `auth/cloud/config`, or name the mount: `--mount`.",
-            "GET auth/cloud/config",
+            "Write `tenant_id` and `resource` to `MOUNT/config`, or name the mount: `--mount`.",
+            "GET MOUNT/config",
         ),
         Code.PLATFORM_IDENTITY_UNAVAILABLE: Cure(
             "The mount has no client secret, and the machine of the service has no identity.",
@@ -204,7 +204,7 @@ _COMMON: Final[Mapping[Code, Cure]] = MappingProxyType(
         Code.SELF_TARGET: Cure(
             "The role points at an application that the service proves itself with.",
             "Use an application of its own for the role.",
-            "GET cloud/roles/ROLE",
+            "GET MOUNT/roles/ROLE",
         ),
         # The client
         Code.PERMISSION_DENIED: Cure(
@@ -226,7 +226,9 @@ _COMMON: Final[Mapping[Code, Cure]] = MappingProxyType(
         ),
     }
 )
-"""Every code that a machine's login can be refused with, and those that clients meet most. Placeholders: `ROLE`."""
+"""Every code that a machine's login can be refused with, and those that clients meet most.
+
+Placeholders: `ROLE`, and `MOUNT`, which is `auth/cloud` or `cloud` where nobody chose another."""
 
 _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
     # The request itself

@@ -27,14 +27,26 @@ def route_at(path: str, operation: Operation) -> Route | None:
     return next((route for route in _routes_at(path) if route.operation is operation), None)
 
 
+def mount_of(path: str) -> str:
+    """The path of the mount that a path is below, but for the built-in ones; empty if nothing answers there."""
+    return _place_of(path)[0]
+
+
 def _routes_at(path: str) -> tuple[Route, ...]:
     for mount in BUILT_IN:
         if path.startswith(f"{mount.path}/"):
             return CATALOG.of(mount).routes.at(path.removeprefix(f"{mount.path}/"))
+    return _place_of(path)[1]
+
+
+def _place_of(path: str) -> tuple[str, tuple[Route, ...]]:
+    """The shortest path of a mount below which a path has routes, and these."""
     kind = AUTH if path.startswith("auth/") else SECRET
     segments = path.split("/")
-    found = (MOUNTABLE[kind].routes.at("/".join(segments[end:])) for end in range(1, len(segments)))
-    return next(filter(None, found), ())
+    for end in range(1, len(segments)):
+        if routes := MOUNTABLE[kind].routes.at("/".join(segments[end:])):
+            return "/".join(segments[:end]), routes
+    return "", ()
 
 
 def fields_at(path: str, operation: Operation) -> Mapping[str, Field]:

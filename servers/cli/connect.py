@@ -101,7 +101,7 @@ def azure(
     if not client_id:
         click.echo("\n".join(plan.commands()))
         return Exit.DONE
-    with told():
+    with told(mount=plan.mount):
         service = service_with_token(address)
         if client_secret:
             service.write(f"{plan.mount}/config", plan.configuration(client_id, _secret(client_secret)))

@@ -156,8 +156,12 @@ def cures(codes: Sequence[str], names: dict[str, str], *, this: str = "") -> lis
     cure = next(filter(None, map(cure_of, codes)), None)
     if cure is None:
         return []
-    command = cure.command
-    for placeholder, name in names.items():
-        command = command.replace(placeholder.upper(), name)
+    command = _filled(cure.command, names)
     more = f" More: {command}" if command != this else ""
-    return [f"likely: {cure.cause}", f"what to do: {cure.cure}{more}"]
+    return [_filled(f"likely: {cure.cause}", names), _filled(f"what to do: {cure.cure}", names) + more]
+
+
+def _filled(text: str, names: dict[str, str]) -> str:
+    for placeholder, name in names.items():
+        text = text.replace(placeholder.upper(), name or placeholder.upper())
+    return text

@@ -52,7 +52,7 @@ def creds(
     """
     if sum((exports, is_json, bool(command))) > 1:
         raise click.UsageError("--env, --json and --exec exclude each other")
-    with told(role=role):
+    with told(role=role, mount=mount):
         service = service_with_token(address)
         found = {"tenant_id": tenant or _tenant_of(service, mount)}
         lent = service.read(f"{mount}/creds/{role}")

@@ -37,7 +37,7 @@ def login(
     The identity is found as the vendor's libraries find it: an application's secret, a pod's token, App Service or a
     function, a server in Arc, a virtual machine. The first that this machine has counts.
     """
-    with told(role=role):
+    with told(role=role, mount=mount):
         identity = identify()
         auth = Service(address).write(f"{mount}/login", identity.login(role)).get("auth") or {}
     token = Secret(str(auth.get("client_token") or ""))

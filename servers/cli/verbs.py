@@ -14,7 +14,7 @@ from attrs import evolve
 from cloudid_core.messages import Operation
 
 from ..client import Address, Service, ServiceRefused
-from ..paths import fields_at, is_secret, route_at
+from ..paths import fields_at, is_secret, mount_of, route_at
 from ..terminal import Failed, Format, Output, printable, with_output
 from .completion import complete_field, complete_path
 from .connection import service_of, service_with_token, tell, told, with_address
@@ -65,7 +65,7 @@ def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
                     tell(f"warning: {name} is a secret, and others see these words: use {name}=- or {name}=@FILE")
             route = route_at(path, operation)
             service = service_of(address) if route is not None and route.public else service_with_token(address)
-            with told():
+            with told(mount=mount_of(path)):
                 answer = _asked(request, evolve(service, wrap_ttl=wrap_ttl), path, given | fields)
             _show(answer, field, output)
 

@@ -37,10 +37,10 @@ def why(
         return _why_last(role or "", mount, address, output)
     if not role:
         raise click.UsageError("give --role NAME, or --last")
-    with told(role=role):
+    with told(role=role, mount=mount):
         answer = service_with_token(address).write(f"{mount}/explain", identify().login(role))
     data = dict(answer.get("data") or {})
-    return _show(role, data, answer.get("warnings") or (), output)
+    return _show(role, mount, data, answer.get("warnings") or (), output)
 
 
 def _why_last(role: str, mount: str, address: Address, output: Output) -> int:
@@ -50,14 +50,14 @@ def _why_last(role: str, mount: str, address: Address, output: Output) -> int:
         if login["verdict"] == REFUSED and login["mount"].strip("/") == mount and role.lower() in ("", login["role"]):
             who = login["resource_id"] or login["principal_id"]
             told_of = f"{login['time']}, {login['count']} times: {who} from {login['remote_address']}"
-            return _show(login["role"], login, (), output, told_of)
+            return _show(login["role"], mount, login, (), output, told_of)
     raise Failed("no refusal is remembered: signatures must hold for that, and each node remembers its own logins")
 
 
-def _show(role: str, data: Mapping[str, Any], warnings: Sequence[str], output: Output, *about: str) -> int:
+def _show(role: str, mount: str, data: Mapping[str, Any], warnings: Sequence[str], output: Output, *about: str) -> int:
     lines = [f"{role}: {data.get('verdict')}", *about, "", _checks(data.get("checks") or ())]
     lines += [f"warning: {warning}" for warning in warnings]
-    remedy = cures(data.get("codes") or (), {"role": role}, this=f"cloudid why --role {role}")
+    remedy = cures(data.get("codes") or (), {"role": role, "mount": mount}, this=f"cloudid why --role {role}")
     output.text("\n".join([*lines, *([""] if remedy else []), *remedy]), data)
     return Exit.DONE if data.get("verdict") == ADMITTED else Exit.FAILED
 

@@ -52,7 +52,8 @@ CONVENTIONS: Final = (
 )
 CODES: Final = (
     'An error is `{"errors": […], "codes": […]}`, each text with its code. A 404 has no `codes`. The first code is '
-    "also in the header `X-Service-Error-Code`. No text holds a value that the client sent."
+    "also in the header `X-Service-Error-Code`. No text holds a value that the client sent. "
+    "`MOUNT` is the path of the mount: `auth/cloud` or `cloud`, where nobody chose another."
 )
 PROVIDERS: Final = (
     "What `rotate-root`, `permissions` and `rotation` answer, and warnings at a read of `config`, end with the "

@@ -125,6 +125,25 @@ def test_a_token_of_somebody_else_comes_from_a_file_or_standard_input(
     assert (shown.code, shown.err) == (1, "error: the token in /nowhere cannot be read (FileNotFoundError)\n")
 
 
+def test_what_to_do_names_the_mount_that_was_asked(site: Site, cloudid: Shell) -> None:
+    """Of either kind, and of any name; the secret of this one is wrong."""
+    cloudid.set(VAULT_TOKEN=ROOT_TOKEN, **site.of_vm())
+    config = {"tenant_id": site.world["tenant"], "subscription_id": site.machine("web")["subscription"]}
+    config |= {"client_id": site.application["client_id"], "client_secret": "wrong"}
+    site.ask("POST", "sys/mounts/team/lent", {"type": "azure"})
+    site.ask("POST", "team/lent/config", config)
+    application = site.world["applications"][1]["object_id"]
+    shown = cloudid("write", "team/lent/roles/reader", f"application_object_id={application}").err.splitlines()
+    assert "(provider_secret_refused)" in shown[0]
+    assert shown[2].endswith("More: GET team/lent/permissions")
+    site.ask("DELETE", "sys/mounts/team/lent")
+    site.ask("POST", "sys/auth/team", {"type": "azure"})
+    for command in ("login", "why"):
+        shown = cloudid(command, "--role", "x", "--mount", "auth/team").err.splitlines()
+        assert ("auth/team/" in shown[2], "auth/cloud" in shown[2]) == (True, False)
+    site.ask("DELETE", "sys/auth/team")
+
+
 def test_a_refusal_says_what_to_do_and_nothing_secret(site: Site, cloudid: Shell, tmp_path: Path) -> None:
     cloudid.set(**site.of_vm())
     shown = cloudid("login", "--role", "west")
