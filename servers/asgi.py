@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -16,6 +17,7 @@ from .host import Host
 from .http1 import Head, wire
 from .settings import SettingsError
 
+_ORIGIN: Final = re.compile("^https?://[^/]+", re.IGNORECASE)
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -120,9 +122,12 @@ def _head(scope: Scope) -> Head:
 def target_of(scope: Scope) -> str:
     """Path and query as the client sent them, without the prefix that the application is mounted at.
 
-    Servers that know no prefix leave it out, and some have no raw path.
+    Servers that know no prefix leave it out, and some have no raw path. Some leave the host in the absolute form of a
+    target (RFC 9112, section 3.2.2).
     """
     path: str = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
+    if not path.startswith("/"):
+        path = _ORIGIN.sub("", path) or "/"
     root: str = scope.get("root_path", "")
     segments = path.split("/")
     prefix = "/".join(segments[: root.count("/") + 1])

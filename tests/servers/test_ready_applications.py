@@ -80,6 +80,13 @@ def test_a_request_arrives_as_it_was_sent(by: str) -> None:
     assert told["remote_address"] == "203.0.113.9"
 
 
+@pytest.mark.parametrize("by", [by for by in SERVERS if by != "aiohttp"])
+def test_a_target_may_have_a_host(by: str) -> None:
+    with served(by, AsgiApplication(lambda: nullcontext(setup_of()))) as url, Client(port_of(url)) as client:
+        answer = client.ask(b"POST http://other/echo?a=b HTTP/1.1\r\nhost: other\r\ncontent-length: 0\r\n\r\n")
+    assert (status(answer), json.loads(body(answer))["target"]) == (200, "/echo?a=b")
+
+
 @every_server
 def test_the_page_for_people_is_below_the_prefix(by: str) -> None:
     setup = evolve(setup_of(), page=Page().answer)
@@ -279,6 +286,8 @@ def test_websockets_are_refused() -> None:
         ({"raw_path": b"/cc/v1/a", "path": "/cc/v1/a", "root_path": "/c"}, "/cc/v1/a"),
         ({"raw_path": b"/%63/d%20e/v1/a%2Fb", "path": "/c/d e/v1/a/b", "root_path": "/c/d e"}, "/v1/a%2Fb"),
         ({"raw_path": b"/v1/a", "path": "/v1/a", "query_string": b"list=true"}, "/v1/a?list=true"),
+        ({"raw_path": b"HTTP://host:80/v1/a%2Fb", "path": "HTTP://host:80/v1/a/b"}, "/v1/a%2Fb"),
+        ({"raw_path": b"http://host", "path": "http://host", "query_string": b"a"}, "/?a"),
     ],
 )
 def test_the_target_is_what_the_client_sent_without_the_prefix(scope: dict[str, Any], target: str) -> None:
