@@ -137,15 +137,19 @@ class Quotas:
         return most_specific(self.lease_counts, fold(mount_path), role)
 
     def with_moved(self, source: str, target: str) -> Quotas:
-        """The quotas once a mount has moved: its own go with it, and so do those for paths in it."""
+        """The quotas once a mount has moved: its own go with it, and so do those for paths in it.
+
+        They take the place of those that an earlier mount has left there: of two, one would never count.
+        """
 
         def followed(quotas: dict[str, Q]) -> dict[str, Q]:
-            return {
+            moved = {
                 name: evolve(quota, path=target + quota.path.lstrip("/")[len(source) :])
-                if f"{quota.normal.path.removesuffix('*')}/".startswith(f"{fold(source)}/")
-                else quota
                 for name, quota in quotas.items()
+                if f"{quota.normal.path.removesuffix('*')}/".startswith(f"{fold(source)}/")
             }
+            taken = {_what(quota) for quota in moved.values()}
+            return {name: quota for name, quota in quotas.items() if _what(quota) not in taken} | moved
 
         return evolve(self, rate_limits=followed(self.rate_limits), lease_counts=followed(self.lease_counts))
 
@@ -159,12 +163,16 @@ def most_specific(quotas: Mapping[str, Q], path: str, role: str) -> Q | None:
 def with_quota(quotas: Mapping[str, Q], name: str, quota: Q) -> dict[str, Q]:
     """The quotas with one more, or another under its name. Refuses a second one for the same: it would never count."""
     others = without_quota(quotas, name)
-    what = quota.normal.path, quota.normal.role
-    if any((each.normal.path, each.normal.role) == what for each in others.values()):
+    if any(_what(each) == _what(quota) for each in others.values()):
         raise Refused(Code.FIELD_INVALID, "another quota has the same path and role")
     if len(others) >= MOST_QUOTAS:
         raise Refused(Code.MALFORMED_REQUEST, f"there may be {MOST_QUOTAS} quotas")
     return {**others, name: quota}
+
+
+def _what(quota: Quota) -> tuple[str, str]:
+    """What it counts: only one quota may count the same."""
+    return quota.normal.path, quota.normal.role
 
 
 def without_quota(quotas: Mapping[str, Q], name: str) -> dict[str, Q]:
