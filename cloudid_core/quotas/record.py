@@ -81,9 +81,10 @@ class RateLimit(Quota):
     def covers(self, path: str, role: str) -> bool:
         if self.role and self.role != role:
             return False
-        if self.path.endswith("*"):
-            return path.startswith(self.path[:-1])
-        return not self.path or f"{path}/".startswith(f"{self.path}/")
+        if not self.path:
+            return True
+        prefix = self.path[:-1] if self.path.endswith("*") else f"{self.path}/"
+        return f"{path}/".startswith(prefix)  # the path of a list has lost its slash, and belongs to what it lists
 
 
 @frozen(kw_only=True)

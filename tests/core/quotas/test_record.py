@@ -25,6 +25,7 @@ QUOTAS = Quotas(
         "role": RateLimit(rate=4, path="auth/cloud/login", role="dev"),
         "open": RateLimit(rate=5, path="cloud/creds/web*"),
         "exact": RateLimit(rate=6, path="cloud/creds/web"),
+        "below": RateLimit(rate=7, path="cloud/roles/*"),
     }
 )
 
@@ -44,6 +45,9 @@ QUOTAS = Quotas(
         ("cloud/creds/web-1", "", 5),
         ("cloud/creds/web", "", 6),
         ("cloud/creds/wet", "", 1),
+        ("cloud/roles/web", "", 7),
+        ("cloud/roles", "", 7),
+        ("cloud/role", "", 1),
     ],
 )
 def test_the_most_specific_quota_counts(path: str, role: str, rate: float | None) -> None:
