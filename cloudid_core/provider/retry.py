@@ -24,7 +24,7 @@ SHORTEST_TRY: Final = 0.5
 """Seconds that must be left for a retry to be worth starting."""
 
 LONGEST_HINT: Final = 24 * 3600.0
-"""Seconds. A longer `Retry-After` is ignored."""
+"""Seconds. A longer `Retry-After` counts as this: too long for any call, which then gives up."""
 
 _MILLISECONDS: Final = ("retry-after-ms", "x-ms-retry-after-ms")
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
@@ -57,7 +57,7 @@ def retry_after(headers: Mapping[str, str], now: Instant) -> float | None:
     hints = [_number(headers.get(name, ""), 0.001) for name in _MILLISECONDS]
     text = headers.get("retry-after", "")
     hints += [_number(text, 1.0), _until(text, now)]
-    return next((hint for hint in hints if hint is not None and hint <= LONGEST_HINT), None)
+    return next((min(hint, LONGEST_HINT) for hint in hints if hint is not None), None)
 
 
 def _number(text: str, unit: float) -> float | None:

@@ -108,6 +108,7 @@ def test_what_the_provider_asks_for_wins_over_backoff() -> None:
 def test_a_pause_beyond_the_longest_is_not_waited_for() -> None:
     setting = Setting()
     assert call(setting, error(429, retry_after="61"), reply(200)).status == 429
+    assert call(setting, error(503, retry_after="86401"), reply(200)).status == 503
     assert setting.pauses == []
 
 

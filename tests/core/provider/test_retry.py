@@ -53,6 +53,9 @@ def test_only_a_definite_refusal_is_certain_not_to_have_been_carried_out() -> No
         ({"retry-after-ms": "soon", "retry-after": "17"}, 17),
         ({"retry-after": format_datetime(datetime.fromtimestamp(NOW + 90, UTC), usegmt=True)}, 90),
         ({"retry-after": format_datetime(datetime.fromtimestamp(NOW - 90, UTC), usegmt=True)}, 0),
+        ({"retry-after": "86401"}, LONGEST_HINT),
+        ({"retry-after-ms": "999999999999", "retry-after": "17"}, LONGEST_HINT),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, LONGEST_HINT),
     ],
 )
 def test_the_first_believable_hint_counts(headers: dict[str, str], seconds: float | None) -> None:
@@ -68,18 +71,16 @@ def test_the_first_believable_hint_counts(headers: dict[str, str], seconds: floa
         "inf",
         "1e3",
         "9" * 5000,
-        "86401",
         "٣",
         "1 000",
         "5\n6",
-        "Fri, 31 Dec 9999 23:59:59 GMT",
         format_datetime(datetime.fromtimestamp(NOW + 90, UTC), usegmt=True) + " " * 64,
         "Fri, 99",
     ],
 )
 def test_hostile_hints_are_ignored(hostile: str) -> None:
     assert retry_after({"retry-after": hostile}, NOW) is None
-    assert retry_after({"retry-after-ms": hostile if hostile != "86401" else "86400001"}, NOW) is None
+    assert retry_after({"retry-after-ms": hostile}, NOW) is None
 
 
 @given(st.text(max_size=80))
