@@ -190,7 +190,7 @@ def read(payload: bytes, caches: JwtCaches) -> Claims:
         max(said.nbf or 0.0, said.iat or 0.0),
         said.appid or said.azp or "",
         groups or frozenset(),
-        groups is None and "groups" in (said.claim_names or ()),
+        not groups and "groups" in (said.claim_names or ()),
         said.token_type,
         machine,
         other,

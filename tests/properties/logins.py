@@ -78,6 +78,8 @@ def consistent(chance: Random) -> dict[str, Any]:
         claims["groups"] = [any_case(chance, group) for group in groups]
     elif chance.random() < 0.8:
         claims["_claim_names"] = {"groups": "src1"}
+        if chance.random() < 0.5:
+            claims["groups"] = []
     if kind.endswith("Sets"):
         scale_set = name
     elif not kind.endswith("Machines") or chance.random() < 0.3:

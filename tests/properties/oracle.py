@@ -106,7 +106,7 @@ def judge(claims: Record, role: Record, form: Record, cloud: Record, machine_che
 
     # One of the groups is bound; where the token cannot hold all groups, the directory says.
     if role["bound_group_ids"]:
-        if "groups" not in claims and "groups" in claims.get("_claim_names", {}):
+        if not claims.get("groups") and "groups" in claims.get("_claim_names", {}):
             if cloud["groups"] is None:
                 far.add("GROUPS_UNAVAILABLE")
             elif not any(listed(group, role["bound_group_ids"]) for group in cloud["groups"]):

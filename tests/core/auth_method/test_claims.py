@@ -166,6 +166,8 @@ def test_what_tokens_have_in_common_is_kept_once() -> None:
 def test_more_groups_than_fit_are_known_to_the_directory() -> None:
     elsewhere = {"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": "https://evil.test/"}}}
     assert claims(groups=None, **elsewhere).groups_overflow
+    assert claims(groups=[], **elsewhere).groups_overflow
+    assert not claims(groups=[]).groups_overflow
     assert not claims(**elsewhere).groups_overflow
     assert not claims(groups=None, _claim_names={"wids": "src1"}).groups_overflow
 
