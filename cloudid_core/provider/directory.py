@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from .client import ApiCall, Client, ask
-from .responses import unless
+from .responses import nonsense, unless
 from .urls import url
 
 VERSION: Final = "v1.0"
@@ -15,6 +15,8 @@ VERSION: Final = "v1.0"
 
 class _Ids(msgspec.Struct):
     value: list[str]
+    next_link: str | None = msgspec.field(default=None, name="@odata.nextLink")
+    """This answer is whole, as documented: up to 11,000 ids, and an error where there are more."""
 
 
 async def member_groups_of(client: Client, principal_id: str) -> frozenset[str] | None:
@@ -28,4 +30,8 @@ async def member_groups_of(client: Client, principal_id: str) -> frozenset[str] 
         body={"securityEnabledOnly": False},
     )
     answer = await unless(lambda problem: problem.status == 404, ask(client, call, _Ids), None)
-    return None if answer is None else frozenset(group.lower() for group in answer.value)
+    if answer is None:
+        return None
+    if answer.next_link:
+        raise nonsense()
+    return frozenset(group.lower() for group in answer.value)

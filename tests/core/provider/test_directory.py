@@ -8,6 +8,7 @@ import pytest
 
 from cloudid_core.errors import ProviderProblem
 from cloudid_core.provider.directory import member_groups_of
+from cloudid_core.provider.responses import NONSENSE
 
 from .cloud import Setting, error, form_of, reply
 
@@ -52,3 +53,12 @@ def test_a_principal_stays_one_segment() -> None:
     setting = Setting()
     assert ask(setting, "../groups?x") is None
     assert setting.cloud.paths[-1] == "/v1.0/directoryObjects/..%2Fgroups%3Fx/getMemberGroups"
+
+
+def test_a_part_of_the_groups_is_no_answer() -> None:
+    """Who is not in the part is not therefore in no other: a login would be refused for a group that it is in."""
+    setting = Setting()
+    setting.cloud.script(f"POST {PATH}", reply(200, {"value": ["g1"], "@odata.nextLink": "https://graph.test/x"}))
+    with pytest.raises(ProviderProblem) as caught:
+        ask(setting)
+    assert caught.value.code == NONSENSE
