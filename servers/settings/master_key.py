@@ -107,6 +107,8 @@ def make_file(path: Path) -> None:
     """Write a new key to a file, if there is no such file.
 
     The file appears whole and on disk, or not at all. An existing file is never overwritten: its store would be lost.
+
+    Raises `SettingsError`.
     """
     if path.exists():
         return
@@ -118,9 +120,12 @@ def make_file(path: Path) -> None:
             os.fsync(file.fileno())
         with suppress(FileExistsError):
             os.link(draft, path)
+        sync(path.parent)
+    except OSError as error:
+        raise SettingsError(f"the key file {path} cannot be written: {error.strerror}") from None
     finally:
-        draft.unlink(missing_ok=True)
-    sync(path.parent)
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def _checked(text: str, source: str) -> Secret:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import stat
 import subprocess
@@ -18,6 +19,7 @@ from cloudid_core.values.secret import Secret
 from cloudid_servers.command import commands
 from cloudid_servers.command.program import COMMANDS, main
 from cloudid_servers.runtime.interrupts import until_interrupted
+from cloudid_servers.settings import SettingsError, master_key
 from cloudid_servers.trio_server.host import open_host
 
 from .running import PATIENCE, ROOT, Running, finished, wait_until
@@ -256,6 +258,20 @@ def test_the_master_key_is_changed_in_two_steps(server: str, settings: Path) -> 
         assert look_up_self(running.url, token)["policies"] == ["root"]
         looked = command(server, "check", "--settings", str(renamed))
         assert (looked.returncode, "new.key; it opens" in looked.stdout) == (0, True), looked.stdout
+
+
+def test_a_key_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """No part of it is left."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        with pytest.raises(SettingsError, match=rf"key file {tmp_path}/new\.key cannot be written: File too large"):
+            master_key.make_file(tmp_path / "new.key")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(SettingsError, match=r"none/new\.key cannot be written: No such file"):
+        master_key.make_file(tmp_path / "none/new.key")
 
 
 def test_a_key_service_holds_the_master_key(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
