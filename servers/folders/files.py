@@ -6,9 +6,11 @@ a policy. Which paths can be kept so follows from the tables of routes.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Final
 
 from attrs import field, frozen
@@ -133,7 +135,7 @@ def _read(file: Path, folder: Path) -> Declared:
     if not is_kept(path) or (file.suffix == HCL and not path.startswith(f"{POLICIES}/")):
         raise FolderRefused(f"{shown}: nothing is kept at {path}, so a folder cannot have it")
     try:
-        with file.open("rb") as opened:
+        with open(file, "rb", opener=_regular) as opened:
             content = opened.read(LONGEST + 1)
         text = content.decode("utf-8-sig")
         fields = {POLICY: text} if file.suffix == HCL else tomllib.loads(text)
@@ -148,6 +150,19 @@ def _read(file: Path, folder: Path) -> Declared:
     return Declared(path, fields, folder)
 
 
+class NotRegular(OSError):
+    """It is no regular file. To read a pipe may take for ever."""
+
+
+def _regular(path: str, flags: int) -> int:
+    """Opens a file that holds its content. Raises `OSError`."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if not S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotRegular
+    return descriptor
+
+
 def secret_of(where: str, source: Any, folder: Path, variables: Mapping[str, str]) -> Secret:
     """The secret that a source names, `{ env = "NAME" }` or `{ file = "PATH" }`, which starts at the folder.
 
@@ -160,7 +175,7 @@ def secret_of(where: str, source: Any, folder: Path, variables: Mapping[str, str
                 raise FolderRefused(f"{where}: set the environment variable {name}")
         case {"file": str(name)} if len(source) == 1:
             try:
-                with (folder / name).open(encoding="utf-8") as file:
+                with open(folder / name, encoding="utf-8", opener=_regular) as file:
                     secret = file.read(LONGEST_SECRET).strip()
             except (OSError, UnicodeError) as error:
                 raise FolderRefused(f"{where}: {name} cannot be read ({type(error).__name__})") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -119,6 +120,15 @@ def test_what_no_folder_can_have_is_refused_by_its_name(
 ) -> None:
     shown = operator("apply", fill({name: text}))
     assert (shown.code, said in shown.err, "canary" in shown.err) == (1, True, False), shown.err
+
+
+@pytest.mark.parametrize("name", ["cloud/roles/x.toml", "pipe"])
+def test_a_pipe_is_refused_and_not_waited_for(operator: Shell, fill: Fill, name: str) -> None:
+    """Nobody writes to it: a server that applies its folder waited for ever."""
+    folder = fill({"cloud/config.toml": 'client_secret = { file = "pipe" }', "cloud/roles/y.toml": ""})
+    os.mkfifo(Path(folder, name))
+    shown = operator("apply", folder)
+    assert (shown.code, f"{name} cannot be read (NotRegular)" in shown.err) == (1, True), shown.err
 
 
 def test_a_refusal_names_the_file(operator: Shell, fill: Fill) -> None:
