@@ -11,7 +11,7 @@ import msgspec
 from attrs import frozen
 
 from ..effects import Instant
-from ..errors import ProviderAmbiguous, ProviderProblem
+from ..errors import CloudidError, ProviderAmbiguous, ProviderProblem
 from ..values import Secret, rfc3339
 from .client import Client, ask
 from .objects import Id, address, change, delete, directory_call, find_by_id, find_by_key, literal, select, upsert
@@ -104,10 +104,10 @@ async def ensure_application(
     try:
         return _application(await ask(client, call, _Application))
     except ProviderAmbiguous:
-        marked = await _marked_application(client, unique_name)
-        if marked is None:
-            raise
-        return marked
+        with suppress(CloudidError):  # a look that fails tells nothing
+            if (marked := await _marked_application(client, unique_name)) is not None:
+                return marked
+        raise
 
 
 async def describe_application(client: Client, object_id: str, tags: Sequence[str], sign_in_audience: str) -> None:

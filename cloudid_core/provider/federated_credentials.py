@@ -5,11 +5,12 @@ All of one is chosen by us, so it is found again by its name; an application has
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 import msgspec
 
-from ..errors import Code, ProviderAmbiguous, Refused
+from ..errors import CloudidError, Code, ProviderAmbiguous, Refused
 from .applications import Password
 from .client import Client, ask, get_json
 from .objects import Id, address, delete, directory_call
@@ -43,10 +44,11 @@ async def add_federated_credential(
     try:
         return (await ask(client, call, _Credential)).id
     except ProviderAmbiguous:
-        made = next((one.id for one in await _listed(client, object_id) if one.name == name), None)
-        if made is None:
-            raise
-        return made
+        with suppress(CloudidError):  # a look that fails tells nothing
+            for one in await _listed(client, object_id):
+                if one.name == name:
+                    return one.id
+        raise
 
 
 async def remove_federated_credential(client: Client, object_id: str, name: str) -> bool:

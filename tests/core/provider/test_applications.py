@@ -112,6 +112,15 @@ def test_an_application_that_may_have_been_made_is_not_made_again() -> None:
     assert len(bodies(setting, APPLICATIONS)) == 1
 
 
+@pytest.mark.parametrize("look", [error(403), error(404), error(500), unreachable()])
+def test_an_application_that_may_have_been_made_stays_so_when_nobody_can_look(look: Reply) -> None:
+    setting = without_upserts()
+    setting.cloud.script(f"POST {APPLICATIONS}", unreachable())
+    setting.cloud.script(f"GET {APPLICATIONS}", listed(), *[look] * 4)
+    with pytest.raises(ProviderAmbiguous):
+        ensure(setting)
+
+
 def test_a_definite_refusal_is_tried_again() -> None:
     setting = without_upserts()
     setting.cloud.script(f"POST {APPLICATIONS}", error(429), reply(201, shown()))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from cloudid_core.effects import HttpRequest
-from cloudid_core.errors import Code, Refused
+from cloudid_core.effects import HttpRequest, HttpResponse
+from cloudid_core.errors import Code, ProviderAmbiguous, Refused
 from cloudid_core.provider.federated_credentials import (
     MOST,
     add_federated_credential,
@@ -57,6 +57,24 @@ def test_one_whose_answer_is_lost_is_found_by_its_name_and_not_made_twice(
     shown = simulated.world.perform(federated_credentials(simulated.client, application))
     assert {(one.display_name, one.key_id) for one in shown if one.display_name != "other"} == {("mine", made)}
     assert len(lost) == 1
+
+
+@pytest.mark.parametrize("status", [403, 404, 503])
+def test_one_whose_answer_is_lost_may_be_there_when_nobody_can_look(
+    simulated: Simulated, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    handle = simulated.simulator.handle
+
+    def lose(request: HttpRequest) -> Answer:
+        answer = handle(request)
+        if request.method == "POST" and "federatedIdentityCredentials" in request.url:
+            simulated.world.provider = lambda _: HttpResponse(status, {}, b"{}")
+            return evolve(answer, drop=True)
+        return answer
+
+    monkeypatch.setattr(simulated.world, "provider", lose)
+    with pytest.raises(ProviderAmbiguous):
+        add(simulated, f"lost-{status}")
 
 
 def test_more_than_the_limit_are_refused_by_our_own_code(simulated: Simulated) -> None:
