@@ -127,3 +127,40 @@ def test_the_servers_import_late_what_may_be_missing() -> None:
     assert found("from ..stores.sqlite import SqliteStore")
     assert found("if TYPE_CHECKING:\n    from ..stores.sqlite import SqliteStore")
     assert found("def find():\n    from ..stores.postgres import PostgresStore") == []
+
+
+def given(door: ast.Module) -> set[str]:
+    """What an `__init__` imports out of its own room."""
+    imports = (node for node in ast.walk(door) if isinstance(node, ast.ImportFrom) and node.level == 1)
+    return {alias.asname or alias.name for node in imports for alias in node.names}
+
+
+def taken(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """By the last part of their names, modules and what is imported from them, or used of them."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module=str(module), names=names):
+                yield from ((module.rpartition(".")[2], alias.name) for alias in names)
+            case ast.Attribute(value=ast.Name(module) | ast.Attribute(attr=module), attr=name):
+                yield module, name
+
+
+def test_somebody_takes_what_a_room_gives() -> None:
+    everywhere = [path for folder in (*PACKAGES, "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")]
+    uses = {path: frozenset(taken(ast.parse(path.read_text()))) for path in everywhere}
+    found: list[str] = []
+    for door in sorted((ROOT / "cloudid_core").glob("*/__init__.py")):
+        room = door.parent
+        others = [names for path, names in uses.items() if room not in path.parents]
+        unused = [
+            name for name in given(ast.parse(door.read_text())) if not any((room.name, name) in of for of in others)
+        ]
+        found += [f"nobody takes {name} from {room.name}" for name in unused if room.name != "testing"]  # it is public
+    assert not found, "\n".join(found)
+
+
+def test_what_a_room_gives_and_others_take_is_noticed() -> None:
+    door = ast.parse("from . import hcl\nfrom .roles import check as check_role\nfrom ..values import Secret")
+    assert given(door) == {"hcl", "check_role"}
+    user = ast.parse("from ..policies import load_acl as load\nfrom .. import policies\npolicies.parse('')")
+    assert set(taken(user)) == {("policies", "load_acl"), ("policies", "parse")}

@@ -20,26 +20,3 @@ from .journal import (
 )
 from .loop import Handler, Loop
 from .nodes import leave, refresh_cluster_view
-
-__all__ = [
-    "UNDER_WAY",
-    "Handler",
-    "Intent",
-    "IntentGuard",
-    "Loop",
-    "abandon",
-    "abandoned_intent",
-    "attempt",
-    "closing",
-    "different_reasons",
-    "find_intent",
-    "leave",
-    "look_again",
-    "marker",
-    "open_intent",
-    "reason_text",
-    "refresh_cluster_view",
-    "rescheduled",
-    "undo",
-    "undo_until",
-]

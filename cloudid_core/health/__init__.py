@@ -2,5 +2,3 @@
 
 from .node import MOST_SKEW, SEVERAL, Node, NodeRecord
 from .problems import HealthProblem, Occurrence
-
-__all__ = ["MOST_SKEW", "SEVERAL", "HealthProblem", "Node", "NodeRecord", "Occurrence"]

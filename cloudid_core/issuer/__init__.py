@@ -3,10 +3,3 @@
 from . import routes
 from .facts import FACTS
 from .publication import publish, unpublished
-
-__all__ = [
-    "FACTS",
-    "publish",
-    "routes",
-    "unpublished",
-]

@@ -21,25 +21,3 @@ from .table import (
     require_live,
     unchanged_mounts,
 )
-
-__all__ = [
-    "AUTH",
-    "BUILT_IN",
-    "IDENTITY",
-    "ID_BYTES",
-    "MOUNT_BYTES",
-    "SECRET",
-    "SYSTEM",
-    "TOKEN",
-    "TYPE_ALIASES",
-    "Mount",
-    "MountTable",
-    "change_mounts",
-    "changing",
-    "default_mounts",
-    "last_mount_table",
-    "mount_table",
-    "new_mount",
-    "require_live",
-    "unchanged_mounts",
-]

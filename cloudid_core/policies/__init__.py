@@ -14,21 +14,3 @@ from .builtin import (
 from .document import DENY, Policy, parse
 from .matching import Acl
 from .store import load_acl, load_policy
-
-__all__ = [
-    "BUILT_IN",
-    "DEFAULT",
-    "DENY",
-    "RESPONSE_WRAPPING",
-    "ROOT",
-    "UNCHANGEABLE",
-    "UNDELETABLE",
-    "Acl",
-    "Policy",
-    "load_acl",
-    "load_policy",
-    "needs_sudo",
-    "normalised",
-    "parse",
-    "without_default",
-]

@@ -11,21 +11,3 @@ from .rate_limit import (
     take_request,
 )
 from .record import LeaseCount, QuotaConfig, Quotas, RateLimit, quota_named, with_quota, without_quota
-
-__all__ = [
-    "READ_AGAIN",
-    "LeaseCount",
-    "QuotaConfig",
-    "Quotas",
-    "RateLimit",
-    "count_failed_login",
-    "forget_quotas",
-    "known_quotas",
-    "last_quotas",
-    "quota_named",
-    "read_quotas",
-    "room_for_lease",
-    "take_request",
-    "with_quota",
-    "without_quota",
-]

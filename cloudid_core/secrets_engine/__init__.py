@@ -1,5 +1,3 @@
 """The secrets engine: service principals on request, under a lease."""
 
 from . import config, routes
-
-__all__ = ["config", "routes"]

@@ -5,14 +5,3 @@ from .audit import declare_devices, try_devices_again
 from .metrics import metrics_answer, node_numbers
 from .recent_logins import note_login
 from .stored_rules import TROUBLES
-
-__all__ = [
-    "TROUBLES",
-    "declare_devices",
-    "metrics_answer",
-    "node_numbers",
-    "note_login",
-    "routes",
-    "stored_rules",
-    "try_devices_again",
-]

@@ -2,5 +2,3 @@
 
 from . import routes
 from .roles import TokenRole
-
-__all__ = ["TokenRole", "routes"]
