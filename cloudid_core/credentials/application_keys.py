@@ -6,7 +6,6 @@ from base64 import urlsafe_b64encode
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
-from types import MappingProxyType
 from typing import Final
 
 import jwt
@@ -165,7 +164,7 @@ async def _make_certificate(resources: Resources, mount: Mount, client: Client, 
     return Key(id=key_id, secret=private, expires_at=ends_at, proof_id=thumbprint(der))
 
 
-_MAKE: Final = MappingProxyType({SECRET: _make_secret, FEDERATED: _make_federated, CERTIFICATE: _make_certificate})
+_MAKE: Final = {SECRET: _make_secret, FEDERATED: _make_federated, CERTIFICATE: _make_certificate}
 
 
 def present(resources: Resources, mount: Mount, client: Client, client_id: str, key: Key) -> Credentials:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
 from attrs import evolve, frozen
@@ -43,22 +42,18 @@ if TYPE_CHECKING:
 ROOT_PASSWORD_TTL: Final = 182 * DAY
 SPARE: Final = DAY
 """Seconds by which a client secret outlives the time to the next rotation, which may be late."""
-MINIMUMS: Final[Mapping[str, int]] = MappingProxyType(
-    {"rotation_period": 5, "rotation_window": 3600, "root_password_ttl": 2 * 3600}
-)
+MINIMUMS: Final[Mapping[str, int]] = {"rotation_period": 5, "rotation_window": 3600, "root_password_ttl": 2 * 3600}
 """The least values of durations in seconds. 0 is always allowed."""
 TEXTS_OF_URLS: Final = (TENANT, GUID, IDENTIFIER)
 """The kinds of texts that become parts of URLs and of forms for the provider."""
-AUTH_TYPES: Final[Mapping[str, Source]] = MappingProxyType(
-    {
-        "root_creds": Source.CLIENT_SECRET,
-        "plugin_wif": Source.IDENTITY_TOKEN,
-        "msi": Source.MANAGED_IDENTITY,
-        "aks_wi": Source.FEDERATED_TOKEN_FILE,
-    }
-)
+AUTH_TYPES: Final[Mapping[str, Source]] = {
+    "root_creds": Source.CLIENT_SECRET,
+    "plugin_wif": Source.IDENTITY_TOKEN,
+    "msi": Source.MANAGED_IDENTITY,
+    "aks_wi": Source.FEDERATED_TOKEN_FILE,
+}
 """The names of existing services for what a mount proves itself with."""
-NO_VARIABLES: Final[Mapping[str, Secret]] = MappingProxyType({})
+NO_VARIABLES: Final[Mapping[str, Secret]] = {}
 
 
 class SecretHolder(Protocol):

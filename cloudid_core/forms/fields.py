@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
-from types import MappingProxyType
 from typing import Any, Final, Generic, Self, TypeVar
 
 import attrs
@@ -53,7 +52,7 @@ Json = Any
 """A JSON value: None, bool, int, float, str, list or dict of them."""
 
 
-SHOWN: Final[Mapping[Callable[[Any], Json], Schema]] = MappingProxyType({list: schemas.LIST, dict: schemas.TEXTS})
+SHOWN: Final[Mapping[Callable[[Any], Json], Schema]] = {list: schemas.LIST, dict: schemas.TEXTS}
 """What values look like that a read shows as a list or an object."""
 
 
@@ -101,7 +100,7 @@ class FieldType(Generic[T]):
         return True
 
 
-UNITS: Final[Schema] = MappingProxyType({"type": ["integer", "string"]})
+UNITS: Final[Schema] = {"type": ["integer", "string"]}
 """A duration is a number of seconds, or a text with units."""
 
 
@@ -323,19 +322,17 @@ class ParsedFields(msgspec.Struct, frozen=True):
         return self.values[name]
 
 
-NOT_OFFERED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "alias_metadata": "there are no entities",
-        "client_secret": "only configurations have one that is given: a static role makes its secrets itself",
-        "defer_initial_creds": "a static role gets its first secret when it is written",
-        "expiration": "a static role makes its secrets itself",
-        "rotation_policy": "a rotation that fails is tried again until its window ends",
-        "rotation_grace_period": "both secrets of a static role work for five minutes, or half its period",
-        "secondary_rate": "each source address is counted by itself",
-        "secret_id": "a static role makes its secrets itself",
-        "skip_import_rotation": "a static role makes its secrets itself",
-    }
-)
+NOT_OFFERED: Final[Mapping[str, str]] = {
+    "alias_metadata": "there are no entities",
+    "client_secret": "only configurations have one that is given: a static role makes its secrets itself",
+    "defer_initial_creds": "a static role gets its first secret when it is written",
+    "expiration": "a static role makes its secrets itself",
+    "rotation_policy": "a rotation that fails is tried again until its window ends",
+    "rotation_grace_period": "both secrets of a static role work for five minutes, or half its period",
+    "secondary_rate": "each source address is counted by itself",
+    "secret_id": "a static role makes its secrets itself",
+    "skip_import_rotation": "a static role makes its secrets itself",
+}
 """Fields of existing services that ask for what is not offered here, and why it is not. Clients may send them empty."""
 _STRINGS: Final = frozenset({str})
 NOTHING_GIVEN: Final = ParsedFields({}, {}, ())

@@ -59,7 +59,5 @@ def joined(*objects: Schema, optional: Mapping[str, Schema | str] | None = None)
 
 LIST: Final = list_of(TEXT)
 TEXTS: Final = each(TEXT)
-KINDS: Final[Mapping[str, Schema]] = MappingProxyType(
-    {"TEXT": TEXT, "INTEGER": INTEGER, "BOOLEAN": BOOLEAN, "TIME": TIME, "LIST": LIST}
-)
+KINDS: Final[Mapping[str, Schema]] = {"TEXT": TEXT, "INTEGER": INTEGER, "BOOLEAN": BOOLEAN, "TIME": TIME, "LIST": LIST}
 """What members can be whose names stand together."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -15,23 +14,21 @@ from ..mounts import Mount
 from ..tokens import Token
 from ..values import coercion, json_text
 
-FACTS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "oid": "object id of the principal",
-        "tenant_id": "its directory",
-        "app_id": "client id of its application",
-        "jwt_type": "`app` or `user`",
-        "identity_id": "resource id of the user-assigned identity",
-        "subscription_id": "of the machine",
-        "resource_group_name": "of the machine",
-        "vm_name": "name of the virtual machine",
-        "vmss_name": "name of the scale set",
-        "resource_id": "of a machine that is neither",
-        "location": "of the machine, if the provider was asked",
-        "role": "the role of the login",
-        "mount_accessor": "where the login was: it stays when the mount is moved",
-    }
-)
+FACTS: Final[Mapping[str, str]] = {
+    "oid": "object id of the principal",
+    "tenant_id": "its directory",
+    "app_id": "client id of its application",
+    "jwt_type": "`app` or `user`",
+    "identity_id": "resource id of the user-assigned identity",
+    "subscription_id": "of the machine",
+    "resource_group_name": "of the machine",
+    "vm_name": "name of the virtual machine",
+    "vmss_name": "name of the scale set",
+    "resource_id": "of a machine that is neither",
+    "location": "of the machine, if the provider was asked",
+    "role": "the role of the login",
+    "mount_accessor": "where the login was: it stays when the mount is moved",
+}
 """All names that a template can use. What the login did not prove is not there."""
 
 RESERVED: Final = frozenset(
@@ -41,7 +38,7 @@ RESERVED: Final = frozenset(
 
 LONGEST: Final = 2048
 MOST_NAMES: Final = 32
-SAMPLE: Final = MappingProxyType(dict.fromkeys(FACTS, "x"))
+SAMPLE: Final = dict.fromkeys(FACTS, "x")
 _NAME: Final = re.compile(r"\{\{([^{}]*)\}\}(\s*:)?")
 
 

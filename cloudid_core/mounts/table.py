@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from types import MappingProxyType
 from typing import Final
 
 from attrs import evolve, field, frozen
@@ -28,7 +27,7 @@ AUTH: Final = "auth"
 SECRET: Final = "secret"
 LIMIT: Final = 1000
 MOVES_KEPT: Final = 32
-TYPE_ALIASES: Final[Mapping[str, str]] = MappingProxyType({"azure": "cloud"})
+TYPE_ALIASES: Final[Mapping[str, str]] = {"azure": "cloud"}
 """Other names of types, as existing clients spell them."""
 ID_BYTES: Final = 12
 """How many random bytes a mount is made of."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -14,14 +13,12 @@ from ..values import SCALE_SET, SCALE_SET_INSTANCE, USER_ASSIGNED_IDENTITY, VIRT
 from .client import Client, get_json
 from .urls import url
 
-KNOWN: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        fold(VIRTUAL_MACHINE): "2022-11-01",
-        fold(SCALE_SET): "2022-11-01",
-        fold(SCALE_SET_INSTANCE): "2022-11-01",
-        fold(USER_ASSIGNED_IDENTITY): "2023-01-31",
-    }
-)
+KNOWN: Final[Mapping[str, str]] = {
+    fold(VIRTUAL_MACHINE): "2022-11-01",
+    fold(SCALE_SET): "2022-11-01",
+    fold(SCALE_SET_INSTANCE): "2022-11-01",
+    fold(USER_ASSIGNED_IDENTITY): "2023-01-31",
+}
 """The versions whose answers we know, by folded type."""
 
 PROVIDERS: Final = "2021-04-01"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Annotated, Final
 
 import msgspec
@@ -143,18 +142,13 @@ class Membership:
     remove: Callable[[Client, str, str], Program[bool]]
 
 
-MEMBERSHIPS: Final[Mapping[str, Membership]] = MappingProxyType(
-    {
-        "groups": Membership(what="membership", family=FreshObject.MEMBERSHIP, add=add_member, remove=remove_member),
-        "directory_roles": Membership(
-            what="directory role",
-            family=FreshObject.DIRECTORY_ROLE,
-            add=add_directory_role,
-            remove=remove_directory_role,
-        ),
-        "app_roles": Membership(
-            what="app role", family=FreshObject.DIRECTORY_ROLE, add=add_app_role, remove=remove_app_role
-        ),
-    }
-)
+MEMBERSHIPS: Final[Mapping[str, Membership]] = {
+    "groups": Membership(what="membership", family=FreshObject.MEMBERSHIP, add=add_member, remove=remove_member),
+    "directory_roles": Membership(
+        what="directory role", family=FreshObject.DIRECTORY_ROLE, add=add_directory_role, remove=remove_directory_role
+    ),
+    "app_roles": Membership(
+        what="app role", family=FreshObject.DIRECTORY_ROLE, add=add_app_role, remove=remove_app_role
+    ),
+}
 """By the field of `Provisioned` that lists their ids; that of an app role is `api/role`."""

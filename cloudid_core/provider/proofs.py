@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from attrs import frozen
@@ -49,25 +48,23 @@ async def _stands_federated(client: Client, object_id: str, name: str) -> bool:
     return any(each.display_name == name for each in await federated_credentials(client, object_id))
 
 
-PROOFS: Final = MappingProxyType(
-    {
-        SECRET: Proof(
-            remove=_remove_password,
-            stands=_stands_on,
-            family=FreshObject.SECRET,
-            dead=frozenset({"AADSTS7000215", "AADSTS7000222"}),
-        ),
-        FEDERATED: Proof(
-            remove=lambda client, object_id, name, _: remove_federated_credential(client, object_id, name),
-            stands=_stands_federated,
-            family=FreshObject.FEDERATION,
-            dead=frozenset({"AADSTS70021", "AADSTS700211", "AADSTS700213"}),
-        ),
-        CERTIFICATE: Proof(
-            remove=lambda client, object_id, name, _: remove_certificate(client, object_id, name),
-            stands=_stands_on,
-            family=FreshObject.CERTIFICATE,
-            dead=frozenset({"AADSTS700027"}),
-        ),
-    }
-)
+PROOFS: Final = {
+    SECRET: Proof(
+        remove=_remove_password,
+        stands=_stands_on,
+        family=FreshObject.SECRET,
+        dead=frozenset({"AADSTS7000215", "AADSTS7000222"}),
+    ),
+    FEDERATED: Proof(
+        remove=lambda client, object_id, name, _: remove_federated_credential(client, object_id, name),
+        stands=_stands_federated,
+        family=FreshObject.FEDERATION,
+        dead=frozenset({"AADSTS70021", "AADSTS700211", "AADSTS700213"}),
+    ),
+    CERTIFICATE: Proof(
+        remove=lambda client, object_id, name, _: remove_certificate(client, object_id, name),
+        stands=_stands_on,
+        family=FreshObject.CERTIFICATE,
+        dead=frozenset({"AADSTS700027"}),
+    ),
+}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Final, TypeVar
 
 from ..backoff import Backoff
@@ -42,50 +41,48 @@ _NOT_THERE: Final = (404, "Request_ResourceNotFound")
 _NOT_OURS: Final = (403, "Authorization_RequestDenied")
 _BUSY: Final = (409, "Directory_ConcurrencyViolation")
 
-FRESH: Final[Mapping[FreshObject, frozenset[tuple[int, str]]]] = MappingProxyType(
-    {
-        FreshObject.APPLICATION: frozenset({_NOT_THERE, _NOT_OURS, _BUSY}),
-        FreshObject.PRINCIPAL: frozenset(
-            {
-                _NOT_THERE,
-                _NOT_OURS,
-                _BUSY,
-                (400, "Request_BadRequest"),  # the application that it refers to is not there
-                (400, "Request_MultipleObjectsWithSameKeyValue"),  # it is there, but not found yet
-                (409, "Request_MultipleObjectsWithSameKeyValue"),
-            }
-        ),
-        FreshObject.MEMBERSHIP: frozenset({_NOT_THERE, _BUSY}),
-        FreshObject.DIRECTORY_ROLE: frozenset({_NOT_THERE, _BUSY, (400, "Request_BadRequest")}),
-        FreshObject.ASSIGNMENT: frozenset({(400, "PrincipalNotFound")}),
-        FreshObject.SECRET: frozenset(
-            {
-                (401, "AADSTS7000215"),  # wrong secret
-                (400, "AADSTS700016"),  # no such application
-                (401, "AADSTS700016"),
-                (400, "AADSTS7000229"),  # no principal for it
-                (401, "AADSTS7000229"),
-            }
-        ),
-        FreshObject.SHARED: frozenset({_BUSY}),
-        FreshObject.CERTIFICATE: frozenset(
-            (status, code)
-            for status in (400, 401)
-            for code in ("AADSTS700027", "AADSTS700016", "AADSTS7000229")  # no such key, no application, no principal
-        ),
-        FreshObject.FEDERATION: frozenset(
-            (status, code)
-            for status in (400, 401)
-            for code in (
-                "AADSTS70021",  # no credential at all
-                "AADSTS700211",  # none of the issuer
-                "AADSTS700213",  # none of the subject
-                "AADSTS700016",
-                "AADSTS7000229",
-            )
-        ),
-    }
-)
+FRESH: Final[Mapping[FreshObject, frozenset[tuple[int, str]]]] = {
+    FreshObject.APPLICATION: frozenset({_NOT_THERE, _NOT_OURS, _BUSY}),
+    FreshObject.PRINCIPAL: frozenset(
+        {
+            _NOT_THERE,
+            _NOT_OURS,
+            _BUSY,
+            (400, "Request_BadRequest"),  # the application that it refers to is not there
+            (400, "Request_MultipleObjectsWithSameKeyValue"),  # it is there, but not found yet
+            (409, "Request_MultipleObjectsWithSameKeyValue"),
+        }
+    ),
+    FreshObject.MEMBERSHIP: frozenset({_NOT_THERE, _BUSY}),
+    FreshObject.DIRECTORY_ROLE: frozenset({_NOT_THERE, _BUSY, (400, "Request_BadRequest")}),
+    FreshObject.ASSIGNMENT: frozenset({(400, "PrincipalNotFound")}),
+    FreshObject.SECRET: frozenset(
+        {
+            (401, "AADSTS7000215"),  # wrong secret
+            (400, "AADSTS700016"),  # no such application
+            (401, "AADSTS700016"),
+            (400, "AADSTS7000229"),  # no principal for it
+            (401, "AADSTS7000229"),
+        }
+    ),
+    FreshObject.SHARED: frozenset({_BUSY}),
+    FreshObject.CERTIFICATE: frozenset(
+        (status, code)
+        for status in (400, 401)
+        for code in ("AADSTS700027", "AADSTS700016", "AADSTS7000229")  # no such key, no application, no principal
+    ),
+    FreshObject.FEDERATION: frozenset(
+        (status, code)
+        for status in (400, 401)
+        for code in (
+            "AADSTS70021",  # no credential at all
+            "AADSTS700211",  # none of the issuer
+            "AADSTS700213",  # none of the subject
+            "AADSTS700016",
+            "AADSTS7000229",
+        )
+    ),
+}
 """Status and code of every error that may pass by itself."""
 
 

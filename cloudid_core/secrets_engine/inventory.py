@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Final, TypeVar
 
 import msgspec
@@ -49,15 +48,13 @@ class ObjectKind(Enum):
     FEDERATED = "federated_credential"
 
 
-PROOFS: Final = MappingProxyType(
-    {
-        ObjectKind.PASSWORD: (SECRET, "passwords"),
-        ObjectKind.CERTIFICATE: (CERTIFICATE, "certificates"),
-        ObjectKind.FEDERATED: (FEDERATED, "federations"),
-    }
-)
+PROOFS: Final = {
+    ObjectKind.PASSWORD: (SECRET, "passwords"),
+    ObjectKind.CERTIFICATE: (CERTIFICATE, "certificates"),
+    ObjectKind.FEDERATED: (FEDERATED, "federations"),
+}
 """Kinds that stand on an application: the proof that they are, and where the application has them."""
-KINDS: Final = MappingProxyType({proof: kind for kind, (proof, _) in PROOFS.items()})
+KINDS: Final = {proof: kind for kind, (proof, _) in PROOFS.items()}
 
 
 @frozen(kw_only=True)

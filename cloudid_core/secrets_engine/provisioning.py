@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Final
 
 from attrs import evolve, frozen
@@ -31,14 +30,12 @@ from ..provider import (
 from ..values import uuid_text
 from .grants import RoleGrant
 
-_PROVIDER_SPELLINGS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "CloudADMyOrg": "AzureADMyOrg",
-        "CloudADMultipleOrgs": "AzureADMultipleOrgs",
-        "CloudADandPersonalVendorAccount": "AzureADandPersonalMicrosoftAccount",
-        "PersonalVendorAccount": "PersonalMicrosoftAccount",
-    }
-)
+_PROVIDER_SPELLINGS: Final[Mapping[str, str]] = {
+    "CloudADMyOrg": "AzureADMyOrg",
+    "CloudADMultipleOrgs": "AzureADMultipleOrgs",
+    "CloudADandPersonalVendorAccount": "AzureADandPersonalMicrosoftAccount",
+    "PersonalVendorAccount": "PersonalMicrosoftAccount",
+}
 SIGN_IN_AUDIENCES: Final = (*_PROVIDER_SPELLINGS, *_PROVIDER_SPELLINGS.values())
 """Both spellings are accepted, and read back as written."""
 UUID_BYTES: Final = 16

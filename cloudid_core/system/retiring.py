@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from attrs import frozen
@@ -25,7 +24,7 @@ from ..values import rfc3339
 MOST_NAMED: Final = 1000
 """How many dropped leases and intents one answer names."""
 CONFIG: Final = "config"
-TABLES: Final[Mapping[str, RouteTable]] = MappingProxyType({AUTH: auth_routes.ROUTES, SECRET: engine_routes.ROUTES})
+TABLES: Final[Mapping[str, RouteTable]] = {AUTH: auth_routes.ROUTES, SECRET: engine_routes.ROUTES}
 """The routes of what can be mounted, by kind."""
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from fnmatch import translate
 from functools import cached_property
-from types import MappingProxyType
 from typing import Final
 
 from attrs import frozen
@@ -46,7 +45,7 @@ def _nothing(raw: object) -> tuple[str, ...]:
 
 
 NO_ALIASES: Final = FieldType("empty list", _nothing, list, limits={"maxItems": 0})
-OLD_NAMES: Final[Mapping[str, Json]] = MappingProxyType({"period": 0, "explicit_max_ttl": 0})
+OLD_NAMES: Final[Mapping[str, Json]] = {"period": 0, "explicit_max_ttl": 0}
 """Members by deprecated names that reads always have, and what they are unless such a name was used."""
 
 
