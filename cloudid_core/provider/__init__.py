@@ -1,7 +1,6 @@
 """The provider, sans IO: builds requests to the cloud's HTTP interfaces and reads their answers."""
 
 from . import applications, assignments, groups, memberships
-from .acceptance import wait_until_proven
 from .applications import (
     CLOCK_SKEW,
     Application,
@@ -30,7 +29,7 @@ from .oauth import AccessToken, ask_for_token, token_endpoint
 from .objects import Id, find_by_id, literal, select
 from .principals import ensure_principal
 from .proofs import CERTIFICATE, FEDERATED, PROOFS, SECRET, Proof
-from .propagation import GRACE, FreshObject, retry_while_propagating
+from .propagation import GRACE, FreshObject, retry_while_propagating, wait_until_proven
 from .provisioned import Provisioned, Removal, remove
 from .retry import RetryPolicy
 from .signing_keys import KeySet, known_keys, outdated_tenants, refresh_ahead, refreshed_for

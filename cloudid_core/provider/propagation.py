@@ -1,18 +1,21 @@
-"""Fresh objects: errors that one may cause while it spreads through the provider, and patience with them.
+"""Fresh objects: errors that one may cause while it spreads through the provider, patience with them, and proof.
 
 They are recognised by status and code, never by their message: its wording changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Set
 from enum import Enum
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from ..backoff import Backoff
 from ..effects import Instant, Now, Program, Sleep
-from ..errors import ProviderProblem
-from .client import Client
+from ..errors import Code, ProviderProblem, Refused
+from .client import Client, Credentials
+from .oauth import ask_for_token
 from .retry import SHORTEST_TRY
 
 T = TypeVar("T")
@@ -22,28 +25,23 @@ GRACE: Final = 120.0
 
 PAUSES: Final = Backoff(first=2.0, longest=10.0, growth=1.5)
 
-
-class FreshObject(Enum):
-    """What a call wants, and of what."""
-
-    APPLICATION = "anything of an application that was just made"
-    PRINCIPAL = "a principal for an application that was just made"
-    MEMBERSHIP = "a membership for a principal that was just made"
-    DIRECTORY_ROLE = "a directory role or an app role for a principal that was just made"
-    ASSIGNMENT = "a role assignment for a principal that was just made"
-    SECRET = "a token for a secret that was just made"
-    FEDERATION = "a token for a federated credential that was just made"
-    CERTIFICATE = "a token for a certificate that was just registered"
-    SHARED = "a change of an application that others change at the same time"
-
-
 _NOT_THERE: Final = (404, "Request_ResourceNotFound")
 _NOT_OURS: Final = (403, "Authorization_RequestDenied")
 _BUSY: Final = (409, "Directory_ConcurrencyViolation")
 
-FRESH: Final[Mapping[FreshObject, frozenset[tuple[int, str]]]] = {
-    FreshObject.APPLICATION: frozenset({_NOT_THERE, _NOT_OURS, _BUSY}),
-    FreshObject.PRINCIPAL: frozenset(
+
+def _of_tokens(*codes: str) -> frozenset[tuple[int, str]]:
+    """Errors of the token endpoint, also that there is no such application, or no principal for it."""
+    codes = (*codes, "AADSTS700016", "AADSTS7000229")
+    return frozenset((status, code) for status in (400, 401) for code in codes)
+
+
+class FreshObject(Enum):
+    """What a call wants, and of what; and the status and code of every error that may pass by itself."""
+
+    APPLICATION = "anything of an application that was just made", {_NOT_THERE, _NOT_OURS, _BUSY}
+    PRINCIPAL = (
+        "a principal for an application that was just made",
         {
             _NOT_THERE,
             _NOT_OURS,
@@ -51,44 +49,31 @@ FRESH: Final[Mapping[FreshObject, frozenset[tuple[int, str]]]] = {
             (400, "Request_BadRequest"),  # the application that it refers to is not there
             (400, "Request_MultipleObjectsWithSameKeyValue"),  # it is there, but not found yet
             (409, "Request_MultipleObjectsWithSameKeyValue"),
-        }
-    ),
-    FreshObject.MEMBERSHIP: frozenset({_NOT_THERE, _BUSY}),
-    FreshObject.DIRECTORY_ROLE: frozenset({_NOT_THERE, _BUSY, (400, "Request_BadRequest")}),
-    FreshObject.ASSIGNMENT: frozenset({(400, "PrincipalNotFound")}),
-    FreshObject.SECRET: frozenset(
-        {
-            (401, "AADSTS7000215"),  # wrong secret
-            (400, "AADSTS700016"),  # no such application
-            (401, "AADSTS700016"),
-            (400, "AADSTS7000229"),  # no principal for it
-            (401, "AADSTS7000229"),
-        }
-    ),
-    FreshObject.SHARED: frozenset({_BUSY}),
-    FreshObject.CERTIFICATE: frozenset(
-        (status, code)
-        for status in (400, 401)
-        for code in ("AADSTS700027", "AADSTS700016", "AADSTS7000229")  # no such key, no application, no principal
-    ),
-    FreshObject.FEDERATION: frozenset(
-        (status, code)
-        for status in (400, 401)
-        for code in (
-            "AADSTS70021",  # no credential at all
-            "AADSTS700211",  # none of the issuer
-            "AADSTS700213",  # none of the subject
-            "AADSTS700016",
-            "AADSTS7000229",
-        )
-    ),
-}
-"""Status and code of every error that may pass by itself."""
+        },
+    )
+    MEMBERSHIP = "a membership for a principal that was just made", {_NOT_THERE, _BUSY}
+    DIRECTORY_ROLE = (
+        "a directory role or an app role for a principal that was just made",
+        {_NOT_THERE, _BUSY, (400, "Request_BadRequest")},
+    )
+    ASSIGNMENT = "a role assignment for a principal that was just made", {(400, "PrincipalNotFound")}
+    SECRET = "a token for a secret that was just made", {(401, "AADSTS7000215"), *_of_tokens()}  # wrong secret
+    FEDERATION = (
+        "a token for a federated credential that was just made",
+        _of_tokens("AADSTS70021", "AADSTS700211", "AADSTS700213"),  # none at all, of the issuer, of the subject
+    )
+    CERTIFICATE = "a token for a certificate that was just registered", _of_tokens("AADSTS700027")  # no such key
+    SHARED = "a change of an application that others change at the same time", {_BUSY}
+
+    @property
+    def errors(self) -> Set[tuple[int, str]]:
+        errors: Set[tuple[int, str]] = self.value[1]
+        return errors
 
 
 def is_transient(family: FreshObject, problem: ProviderProblem) -> bool:
     """Whether an error is one that a fresh object may cause."""
-    return (problem.status, problem.code) in FRESH[family]
+    return (problem.status, problem.code) in family.errors
 
 
 async def retry_while_propagating(
@@ -116,3 +101,29 @@ async def pause(client: Client, n: int = 1) -> bool:
         return False
     await Sleep(pause)
     return True
+
+
+async def wait_until_proven(client: Client, credentials: Credentials, family: FreshObject, *, needed: int = 1) -> bool:
+    """Whether the token endpoint accepts credentials `needed` times in a row, before the client's deadline passes.
+
+    It is asked again and again: its servers learn of them one after the other. Raises what it answers but that it does
+    not know them or the application; no token that it answers is used.
+    """
+    bearer = replace(client, credentials=credentials)
+    in_a_row = 0
+    while True:
+        try:
+            await ask_for_token(bearer, client.cloud.resource_scope)
+            in_a_row += 1
+        except ProviderProblem as problem:
+            if not is_transient(family, problem):
+                raise
+            in_a_row = 0
+        except Refused as refusal:
+            if refusal.code is not Code.DEADLINE_PASSED:
+                raise
+            return False
+        if in_a_row >= needed:
+            return True
+        if not await pause(client):
+            return False
