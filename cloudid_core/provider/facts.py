@@ -16,7 +16,7 @@ from ..effects import Instant, Now, Program
 from ..values import ResourceId
 from .client import Client
 from .compute import Machine, find_machine
-from .directory import member_groups_of
+from .groups import member_groups_of
 from .lists import MachineList, lists_with, read_list
 from .single_flight import look_up_once
 

@@ -1,16 +1,23 @@
-"""Groups of the directory, and their members."""
+"""Groups of the directory, their members, and all groups of a principal."""
 
 from __future__ import annotations
 
 import msgspec
 
 from ..errors import ProviderProblem
-from .client import Client
+from .client import Client, ask
 from .objects import Id, address, delete, directory_call, find, find_by_id, literal, select
+from .responses import nonsense, unless
 
 
 class _Link(msgspec.Struct):
     """A link between two objects, of which nothing is read."""
+
+
+class _Ids(msgspec.Struct):
+    value: list[str]
+    next_link: str | None = msgspec.field(default=None, name="@odata.nextLink")
+    """This answer is whole, as documented: up to 11,000 ids, and an error where there are more."""
 
 
 class Group(msgspec.Struct, rename="camel", frozen=True):
@@ -54,3 +61,17 @@ async def _is_member(client: Client, group_id: str, principal_id: str) -> bool:
     """Whether a principal itself is a member. The permission to change members of groups is enough to ask."""
     target = f"{address(client, 'groups', group_id, 'members', principal_id)}/$ref"
     return await find(client, target, _Link) is not None
+
+
+async def member_groups_of(client: Client, principal_id: str) -> frozenset[str] | None:
+    """The ids, in lower case, of all groups that a principal is a member of, directly or through other groups; `None`
+    if the directory does not know the principal.
+    """
+    target = address(client, "directoryObjects", principal_id, "getMemberGroups")
+    call = directory_call(client, "POST", target, {"securityEnabledOnly": False})  # a question: it changes nothing
+    answer = await unless(lambda problem: problem.status == 404, ask(client, call, _Ids), None)
+    if answer is None:
+        return None
+    if answer.next_link:
+        raise nonsense()
+    return frozenset(group.lower() for group in answer.value)

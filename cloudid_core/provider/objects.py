@@ -15,13 +15,13 @@ from ..effects import HttpResponse, Now
 from ..errors import ProviderProblem
 from ..forms import Json
 from .client import ApiCall, Client, get_json, pages
-from .directory import VERSION
 from .propagation import FreshObject, retry_while_propagating
 from .responses import is_absent, read, unless
 from .urls import url
 
 T = TypeVar("T")
 
+VERSION: Final = "v1.0"
 _ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 Id: TypeAlias = Annotated[str, Meta(pattern=rf"\A{_ID.pattern}\Z")]
 """An id that the provider gave; it has a place in a URL."""

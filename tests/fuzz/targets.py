@@ -39,7 +39,7 @@ from cloudid_core.messages.request import (
 )
 from cloudid_core.policies import document, hcl
 from cloudid_core.provider import assignments, compute, discovery, oauth, responses
-from cloudid_core.provider.directory import member_groups_of
+from cloudid_core.provider.groups import member_groups_of
 from cloudid_core.provider.retry import retry_after
 from cloudid_core.routing.routes import PageForm
 from cloudid_core.secrets_engine.grants import GROUP_GRANTS, ROLE_GRANTS

@@ -1,4 +1,4 @@
-"""Groups and their members."""
+"""Groups, their members, and the groups of a principal."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from cloudid_core.errors import ProviderProblem
-from cloudid_core.provider.groups import Group, add_member, find_group, groups_by_name, remove_member
+from cloudid_core.provider.groups import (
+    Group,
+    add_member,
+    find_group,
+    groups_by_name,
+    member_groups_of,
+    remove_member,
+)
+from cloudid_core.provider.responses import NONSENSE
 
-from .cloud import GRAPH, Reply, Setting, error, reply, unreachable
+from .cloud import GRAPH, Reply, Setting, error, form_of, reply, unreachable
 
 ABSENT = error(404, "Request_ResourceNotFound")
 MEMBERS = "/v1.0/groups/G-1/members/$ref"
@@ -104,3 +112,55 @@ def test_a_member_that_cannot_be_removed_is_a_problem() -> None:
     setting.cloud.script(f"GET {MEMBER}", LINK)
     with pytest.raises(ProviderProblem):
         setting.world.perform(remove_member(setting.client, "G-1", "p-1"))
+
+
+GROUPS_OF = "/v1.0/directoryObjects/p1/getMemberGroups"
+
+
+def ask(setting: Setting, principal: str = "p1") -> frozenset[str] | None:
+    return setting.world.perform(member_groups_of(setting.client, principal))
+
+
+def test_the_groups_of_a_principal() -> None:
+    setting = Setting()
+    setting.cloud.script(f"POST {GROUPS_OF}", reply(200, {"value": ["G1", "g2"]}))
+    assert ask(setting) == frozenset({"g1", "g2"})
+    token_request, request = setting.cloud.requests
+    assert form_of(token_request)["scope"] == "https://graph.test/.default"
+    assert json.loads(request.body) == {"securityEnabledOnly": False}
+
+
+def test_the_question_may_be_repeated() -> None:
+    setting = Setting()
+    setting.cloud.script(f"POST {GROUPS_OF}", error(500), reply(200, {"value": []}))
+    assert ask(setting) == frozenset()
+
+
+def test_the_groups_of_an_unknown_principal_are_none() -> None:
+    """Source: "directoryObject: getMemberGroups" and "Microsoft Graph error responses": the principal was deleted."""
+    setting = Setting()
+    setting.cloud.script(f"POST {GROUPS_OF}", error(404, "Request_ResourceNotFound"))
+    assert ask(setting) is None
+
+
+def test_a_denied_question_is_a_problem() -> None:
+    setting = Setting()
+    setting.cloud.script(f"POST {GROUPS_OF}", error(403, "Authorization_RequestDenied"))
+    with pytest.raises(ProviderProblem) as caught:
+        ask(setting)
+    assert caught.value.code == "Authorization_RequestDenied"
+
+
+def test_a_principal_stays_one_segment() -> None:
+    setting = Setting()
+    assert ask(setting, "../groups?x") is None
+    assert setting.cloud.paths[-1] == "/v1.0/directoryObjects/..%2Fgroups%3Fx/getMemberGroups"
+
+
+def test_a_part_of_the_groups_is_no_answer() -> None:
+    """Who is not in the part is not therefore in no other: a login would be refused for a group that it is in."""
+    setting = Setting()
+    setting.cloud.script(f"POST {GROUPS_OF}", reply(200, {"value": ["g1"], "@odata.nextLink": "https://graph.test/x"}))
+    with pytest.raises(ProviderProblem) as caught:
+        ask(setting)
+    assert caught.value.code == NONSENSE
