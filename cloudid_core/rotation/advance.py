@@ -23,8 +23,8 @@ from ..provider import PROOFS, SECRET, Client, find_application
 from ..routing import mount_client
 from ..store import Changes, Found, expected, keys
 from .plan import Plan, find_plan, find_undamaged_plan, make_plan, next_warning, replace_plan, replanned
-from .record import Phase, Rotation, changed, find_rotation, find_undamaged_rotation, overruled, role_of
-from .root import find_holder, find_root, is_used_elsewhere
+from .record import Phase, Rotation, find_rotation, find_undamaged_rotation, overruled, role_of
+from .root import Subject, find_holder, find_root, is_used_elsewhere
 from .start import abandoned_key, give_up, start
 from .switch import CHANGED, PROOF_SECONDS, accepted, is_home, prove_and_switch, switch_back
 
@@ -51,10 +51,10 @@ async def advance(job: Job) -> None:
         return
     attempts = found.record.attempts + 1
     claimed = evolve(found.record, attempts=attempts, due_at=await _retry_at(job, found.record, attempts))
-    version = await job.context.records.commit(Changes(job.fence) | changed(found, claimed))
-    claim = Found(found.key, claimed, version)
+    subject = Subject(context=job.context, mount=mount, role=role, fence=job.fence)
+    claim = await subject.write(found, claimed)
     try:
-        await _step(job, mount, claim)
+        await _step(job, subject, claim)
     except Conflict:
         raise
     except CloudidError as failure:
@@ -70,25 +70,24 @@ async def _retry_at(job: Job, rotation: Rotation, attempts: int) -> Instant:
     return again if until is None or until <= job.now else min(again, until)
 
 
-async def _step(job: Job, mount: Mount, claim: Found[Rotation]) -> None:
-    context, rotation = job.context, claim.record
-    holder = await find_holder(context, mount, rotation.role)
+async def _step(job: Job, subject: Subject, claim: Found[Rotation]) -> None:
+    rotation, holder = claim.record, await subject.holder()
     if rotation.phase is Phase.OVERLAPPING:
-        await retire(job, mount, holder, claim)
+        await retire(job, subject, holder, claim)
     elif rotation.phase is Phase.ADDING:
-        await give_up(context, claim, job.now, INTERRUPTED, fence=job.fence)
-    elif holder is None or mount.retired_at is not None:
-        await give_up(context, claim, job.now, CHANGED, fence=job.fence)
+        await give_up(subject, claim, job.now, INTERRUPTED)
+    elif holder is None or subject.mount.retired_at is not None:
+        await give_up(subject, claim, job.now, CHANGED)
     elif rotation.until is not None and job.now >= rotation.until:
-        await give_up(context, claim, job.now, WINDOW_OVER, fence=job.fence)
+        await give_up(subject, claim, job.now, WINDOW_OVER)
     elif job.now >= rotation.started_at + PROVING_LIMIT:
-        await give_up(context, claim, job.now, NOT_ACCEPTED, fence=job.fence)
+        await give_up(subject, claim, job.now, NOT_ACCEPTED)
     else:
-        client = await mount_client(context, mount.id, Deadline(job.now + PROOF_SECONDS))
-        await prove_and_switch(context, mount, client, claim, job.fence)
+        client = await mount_client(job.context, job.mount_id, Deadline(job.now + PROOF_SECONDS))
+        await prove_and_switch(subject, client, claim)
 
 
-async def retire(job: Job, mount: Mount, holder: Found[SecretHolder] | None, found: Found[Rotation]) -> None:
+async def retire(job: Job, subject: Subject, holder: Found[SecretHolder] | None, found: Found[Rotation]) -> None:
     """Remove what the secret in use has replaced; go back to the secret before it if it no longer works.
 
     Nothing is removed that any mount of this service is configured with, nor anything of a configuration that somebody
@@ -96,26 +95,26 @@ async def retire(job: Job, mount: Mount, holder: Found[SecretHolder] | None, fou
     """
     rotation = found.record
     if rotation.current is None or holder is None or holder.record.client_secret != rotation.current.secret:
-        await _write(job, found, overruled(rotation, OVERRULED))
+        await subject.write(found, overruled(rotation, OVERRULED))
         return
     client = await mount_client(job.context, job.mount_id, job.deadline)
     is_used = bool(rotation.role) or client.credentials.client_secret == rotation.current.secret
     if not is_used or not is_home(client, holder.record, rotation):
-        await _write(job, found, overruled(rotation, OVERRULED))
-    elif await accepted(job.context, mount, client, rotation, rotation.current):
-        again = await find_holder(job.context, mount, rotation.role)
+        await subject.write(found, overruled(rotation, OVERRULED))
+    elif await accepted(subject, client, rotation, rotation.current):
+        again = await subject.holder()
         if again is None or again.record.client_secret != rotation.current.secret:  # perhaps that which is to go
             raise Conflict(f"{holder.key} has another secret meanwhile")
-        await _remove_replaced(job, client, found)
-    elif rotation.replaced and await accepted(job.context, mount, client, rotation, rotation.replaced):
-        await switch_back(job.context, holder, found, job.now, job.fence)
+        await _remove_replaced(subject, client, found, job.now)
+    elif rotation.replaced and await accepted(subject, client, rotation, rotation.replaced):
+        await switch_back(subject, holder, found, job.now)
     elif rotation.replaced or rotation.outgoing:
-        await _write(job, found, evolve(rotation, error=STUCK))
+        await subject.write(found, evolve(rotation, error=STUCK))
     else:  # a first secret: nothing waits for it to be accepted again
-        await _write(job, found, evolve(rotation, phase=Phase.IDLE, attempts=0, error=STUCK))
+        await subject.write(found, evolve(rotation, phase=Phase.IDLE, attempts=0, error=STUCK))
 
 
-async def _remove_replaced(job: Job, client: Client, found: Found[Rotation]) -> None:
+async def _remove_replaced(subject: Subject, client: Client, found: Found[Rotation], now: Instant) -> None:
     rotation = found.record
     left: list[Key] = []
     shared: list[Key] = []
@@ -123,15 +122,15 @@ async def _remove_replaced(job: Job, client: Client, found: Found[Rotation]) -> 
     for key in (*rotation.outgoing, *((rotation.replaced,) if rotation.replaced else ())):
         if not key.id:
             continue  # its id is unknown: it stays, as the note says
-        if await is_used_elsewhere(job.context, "" if rotation.role else rotation.mount_id, key.secret):
+        if await is_used_elsewhere(subject.context, "" if rotation.role else rotation.mount_id, key.secret):
             note = SHARED
             shared.append(key)
-        elif not await _try_remove(client, rotation, key, job.now):
+        elif not await _try_remove(client, rotation, key, now):
             left.append(key)
     after = evolve(rotation, replaced=None, outgoing=(*left, *shared), note=note)
     if not left:
         after = evolve(after, phase=Phase.IDLE, attempts=0, error="")
-    await _write(job, found, after)
+    await subject.write(found, after)
 
 
 async def _try_remove(client: Client, rotation: Rotation, key: Key, now: Instant) -> bool:
@@ -141,10 +140,6 @@ async def _try_remove(client: Client, rotation: Rotation, key: Key, now: Instant
     application = await find_application(client, rotation.home.object_id)
     settled = key.made_at is None or now >= key.made_at + client.settings.settle_time
     return settled and all(password.key_id != key.id for password in (application.passwords if application else ()))
-
-
-async def _write(job: Job, found: Found[Rotation], after: Rotation) -> None:
-    await job.context.records.commit(Changes(job.fence) | changed(found, after))
 
 
 async def forgotten(context: Context, mount_id: str, role: str, now: Instant, *, leaves_last: bool) -> Changes:
@@ -233,10 +228,11 @@ async def _attempt(job: Job, mount: Mount, plan: Plan, rotation: Found[Rotation]
     if rotation is not None and rotation.record.phase in (Phase.ADDING, Phase.PROVING):
         return
     until = plan.rule.end_of(plan.slot, job.now) if plan.rule and plan.slot is not None else None
+    subject = Subject(context=job.context, mount=mount, role=plan.role, fence=job.fence)
     try:
-        added = await start(job.context, mount, job.deadline, job.now, role=plan.role, until=until, fence=job.fence)
+        added = await start(subject, job.deadline, job.now, until=until)
         client = await mount_client(job.context, mount.id, Deadline(await Now() + PROOF_SECONDS))
-        await prove_and_switch(job.context, mount, client, added, job.fence)
+        await prove_and_switch(subject, client, added)
     except Conflict:
         raise
     except CloudidError as failure:

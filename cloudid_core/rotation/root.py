@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Final
 
-from ..context import Context
+from attrs import frozen
+
+from ..context import NO_FENCE, Context
 from ..credentials import RootCredential, SecretHolder
 from ..effects import Instant
 from ..errors import Code, Refused
 from ..forms import effective, supplied
 from ..mounts import Mount, mount_table
 from ..provider import Application, Client, applications_by_client_id, find_application
-from ..store import Found, keys
+from ..store import NO_CHANGES, Changes, Found, keys
 from ..values import Secret
+from .record import Rotation, changed, find_rotation
 
 HINT_LENGTH: Final = 3
 
@@ -31,6 +34,29 @@ async def find_holder(context: Context, mount: Mount, role: str) -> Found[Secret
         return Found(root.key, root.record, root.version) if root else None
     form = context.components.of(mount).static_role
     return await context.records.find(keys.static_role(mount.id, role), form) if form else None
+
+
+@frozen(kw_only=True)
+class Subject:
+    """Whose secret is rotated: that of a mount, or of a static role of it. `fence`: what background commits expect."""
+
+    context: Context
+    mount: Mount
+    role: str = ""
+    fence: Mapping[str, int] = NO_FENCE
+
+    async def holder(self) -> Found[SecretHolder] | None:
+        return await find_holder(self.context, self.mount, self.role)
+
+    async def rotation(self) -> Found[Rotation] | None:
+        return await find_rotation(self.context, self.mount.id, self.role)
+
+    async def write(
+        self, found: Found[Rotation] | None, after: Rotation, more: Changes = NO_CHANGES
+    ) -> Found[Rotation]:
+        """Take the rotation from one state to the next; `more` goes into the same commit."""
+        version = await self.context.records.commit(Changes(self.fence) | changed(found, after) | more)
+        return Found(after.key, after, version)
 
 
 def is_managed(context: Context, root: SecretHolder) -> bool:

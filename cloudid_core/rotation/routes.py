@@ -18,8 +18,8 @@ from ..values import Secret, rfc3339
 from .configure import compare_secret, credential_warnings, refused_access
 from .identities import self_targets
 from .plan import find_plan
-from .record import Phase, Rotation, changed, find_rotation, find_undamaged_rotation
-from .root import find_root
+from .record import Phase, Rotation, find_rotation, find_undamaged_rotation
+from .root import Subject, find_root
 from .start import rotated_holder, start
 from .switch import CHANGED, prove_and_switch
 
@@ -43,14 +43,15 @@ async def rotate(call: Call, role: str = "") -> Answer:
     A rotation that is under way is carried on; it is not started again. While the last two secrets overlap, nothing is
     rotated without `force`: 200 with a warning.
     """
-    rotation = await _begin_or_join(call, role)
+    subject = Subject(context=call.context, mount=call.mount, role=role)
+    rotation = await _begin_or_join(call, subject)
     if rotation.record.phase is Phase.OVERLAPPING:
         since = rotation.record.rotated_at or 0.0
         last, until = rfc3339.show(since), rfc3339.show(since + rotation.record.overlap)
         told = f"nothing was rotated: the last rotation was at {last}, and both secrets live until {until}"
         return Answer(warnings=(f"{told}; force=true rotates again",))
     if rotation.record.phase is Phase.PROVING:
-        rotation = await _prove(call, rotation)
+        rotation = await _prove(call, subject, rotation)
     match rotation.record.phase:
         case Phase.OVERLAPPING:
             return Answer(wake_at=rotation.record.due_at)
@@ -61,25 +62,26 @@ async def rotate(call: Call, role: str = "") -> Answer:
 
 
 @retry_on_conflict
-async def _begin_or_join(call: Call, role: str) -> Found[Rotation]:
+async def _begin_or_join(call: Call, subject: Subject) -> Found[Rotation]:
     """The rotation that is under way, or a new one."""
     force = bool(call.given.values.get("force"))
-    under_way = await _under_way(call, role, force)
+    under_way = await _under_way(subject, call.now, force)
     if under_way is not None:
         return under_way
-    if not role and await self_targets(call.context, call.mount.id):
+    if not subject.role and await self_targets(call.context, call.mount.id):
         raise Refused(Code.SELF_TARGET)
-    return await start(call.context, call.mount, call.deadline, call.now, role=role, force=force)
+    return await start(subject, call.deadline, call.now, force=force)
 
 
-async def _under_way(call: Call, role: str, force: bool) -> Found[Rotation] | None:
+async def _under_way(subject: Subject, now: Instant, force: bool) -> Found[Rotation] | None:
     """The rotation of the holder's secret that has begun, or, without force, whose keys still overlap.
 
     A holder that awaits another kind of key does not wait for these.
     """
-    holder = await rotated_holder(call.context, call.mount, role)
+    holder = await rotated_holder(subject)
     force = force or holder.record.awaits_secret
-    found = await (find_undamaged_rotation if force else find_rotation)(call.context, call.mount.id, role)
+    find = find_undamaged_rotation if force else find_rotation
+    found = await find(subject.context, subject.mount.id, subject.role)
     if found is None:
         return None
     rotation = found.record
@@ -91,22 +93,21 @@ async def _under_way(call: Call, role: str, force: bool) -> Found[Rotation] | No
             secret = rotation.replaced_secret
         case Phase.OVERLAPPING:
             ends_at = (rotation.rotated_at or 0.0) + rotation.overlap
-            secret = rotation.current.secret if rotation.current and call.now < ends_at and not force else None
+            secret = rotation.current.secret if rotation.current and now < ends_at and not force else None
     return found if secret is not None and secret == holder.record.client_secret else None
 
 
-async def _prove(call: Call, found: Found[Rotation]) -> Found[Rotation]:
+async def _prove(call: Call, subject: Subject, found: Found[Rotation]) -> Found[Rotation]:
     """Prove the new secret while the request lives. Whatever comes between, the background goes on with it."""
     client = await mount_client(call.context, call.mount.id, call.deadline)
     try:
-        return await prove_and_switch(call.context, call.mount, client, found)
+        return await prove_and_switch(subject, client, found)
     except CloudidError as failure:
         due_now = evolve(found.record, error=reason_of(failure), due_at=await Now())
     try:
-        version = await call.context.records.commit(changed(found, due_now))
+        return await subject.write(found, due_now)
     except CloudidError:  # somebody else has gone on
-        return await find_rotation(call.context, call.mount.id, found.record.role) or found
-    return Found(found.key, due_now, version)
+        return await subject.rotation() or found
 
 
 STATE: Final = schemas.members(

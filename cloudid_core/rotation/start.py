@@ -5,25 +5,22 @@ The record of the rotation names it before it is made, so that it is found and r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
 from attrs import evolve
 
 from ..background import abandoned_intent, look_again, marker
-from ..context import NO_FENCE, Context
 from ..credentials import Key, SecretHolder, Wanted, make_key
 from ..deadline import Deadline
 from ..effects import Instant, ListKeys, Now
 from ..errors import CloudidError, Code, Conflict, ProviderProblem, Refused, reason_of
-from ..mounts import Mount
 from ..provider import SECRET, Client, FreshObject, Provisioned
 from ..routing import mount_client
 from ..store import NO_CHANGES, Changes, Found, expected, keys
 from ..tokens import new_id
-from .record import Home, Phase, Rotation, changed, find_rotation, given_up
-from .root import application_of, find_holder, hinted_key, is_managed, is_used_elsewhere
+from .record import Home, Phase, Rotation, given_up
+from .root import Subject, application_of, hinted_key, is_managed, is_used_elsewhere
 
 MOST_KEYS: Final = 8
 """How many secrets of a mount or static role, made here, may live at the same time."""
@@ -34,29 +31,21 @@ REFUSED: Final = "refused-"
 UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: its key id is unknown"
 
 
-async def rotated_holder(context: Context, mount: Mount, role: str) -> Found[SecretHolder]:
+async def rotated_holder(subject: Subject) -> Found[SecretHolder]:
     """What holds the secret that is to be replaced: the configuration of a mount, or a static role of it.
 
     Refuses with the reason why the secret cannot be replaced.
     """
-    holder = await find_holder(context, mount, role)
+    holder = await subject.holder()
     if holder is None:
-        raise Refused(Code.NOT_FOUND, "the role does not exist") if role else Refused(Code.CONFIG_MISSING)
-    if not (role or is_managed(context, holder.record)):
+        raise Refused(Code.NOT_FOUND, "the role does not exist") if subject.role else Refused(Code.CONFIG_MISSING)
+    if not (subject.role or is_managed(subject.context, holder.record)):
         raise Refused(Code.ROOT_SECRET_UNMANAGED)
     return holder
 
 
 async def start(
-    context: Context,
-    mount: Mount,
-    deadline: Deadline,
-    now: Instant,
-    *,
-    role: str = "",
-    force: bool = False,
-    until: Instant | None = None,
-    fence: Mapping[str, int] = NO_FENCE,
+    subject: Subject, deadline: Deadline, now: Instant, *, force: bool = False, until: Instant | None = None
 ) -> Found[Rotation]:
     """Make a new secret and store it, to be proven. It is given up if it is not in use at `until`.
 
@@ -65,7 +54,8 @@ async def start(
     Nothing is left of the secret if that fails. `Conflict`: nothing was made, as somebody else changed the holder or
     has begun a rotation.
     """
-    holder = await rotated_holder(context, mount, role)
+    context, mount, role = subject.context, subject.mount, subject.role
+    holder = await rotated_holder(subject)
     if not (force or role) and await is_used_elsewhere(context, mount.id, holder.record.client_secret):
         raise Refused(Code.ROOT_SECRET_SHARED)
     grounds = await context.components.of(mount).may_rotate(context, mount, role) if role else NO_CHANGES
@@ -73,7 +63,7 @@ async def start(
     if force:
         before, expects = await context.records.find_for_writing(key, Rotation)
     else:
-        before = await find_rotation(context, mount.id, role)
+        before = await subject.rotation()
         expects = expected(before, key)
     last = before.record if before else Rotation(mount_id=mount.id, role=role)
     if last.phase is Phase.ADDING:  # only its record says by which name its secret is found
@@ -82,25 +72,24 @@ async def start(
     if len(abandoned) + sum(key.made_at is not None for key in last.known_keys) >= MOST_KEYS:
         raise Refused(Code.ROOT_SECRETS_LEFT, retry_after=max(COME_AGAIN, last.due_at - now))
     client = await mount_client(context, mount.id, deadline)
-    begun, given_back = await _begin(context, mount.id, holder.record, before.record if before else None, client, now)
-    begun = evolve(begun, role=role, until=until)
-    rests_on = Changes({**fence, **holder.expected, **expects, **grounds.expects})
-    version = await context.records.commit(given_back | changed(before, begun) | rests_on)
-    claim = Found(begun.key, begun, version)
+    begun, given_back = await _begin(subject, holder.record, before.record if before else None, client, now)
+    rests_on = Changes({**holder.expected, **expects, **grounds.expects})
+    claim = await subject.write(before, evolve(begun, until=until), given_back | rests_on)
     try:
-        return await _make(context, mount, claim, holder.record, client, now, fence)
+        return await _make(subject, claim, holder.record, client, now)
     except CloudidError as failure:
         with suppress(CloudidError):  # it is due in any case
-            await _give_up_now(context, claim, failure, fence)
+            await _give_up_now(subject, claim, failure)
         if isinstance(failure, Conflict):
             raise Refused(Code.STORE_CONTENDED) from None
         raise
 
 
 async def _begin(
-    context: Context, mount_id: str, holder: SecretHolder, before: Rotation | None, client: Client, now: Instant
+    subject: Subject, holder: SecretHolder, before: Rotation | None, client: Client, now: Instant
 ) -> tuple[Rotation, Changes]:
     """The rotation before its first call, and the changes that give up keys on a former application."""
+    context, mount_id = subject.context, subject.mount.id
     application = await application_of(client, holder)
     home = Home(client.tenant, holder.target or client.credentials.client_id, application.object_id)
     given_back = Changes()
@@ -116,6 +105,7 @@ async def _begin(
         replaced = Key(id=hinted_key(application, holder.client_secret, ours, now), secret=holder.client_secret)
     begun = Rotation(
         mount_id=mount_id,
+        role=subject.role,
         phase=Phase.ADDING,
         home=home,
         name=marker(context, await new_id()),
@@ -131,57 +121,39 @@ async def _begin(
 
 
 async def _make(
-    context: Context,
-    mount: Mount,
-    claim: Found[Rotation],
-    holder: SecretHolder,
-    client: Client,
-    now: Instant,
-    fence: Mapping[str, int],
+    subject: Subject, claim: Found[Rotation], holder: SecretHolder, client: Client, now: Instant
 ) -> Found[Rotation]:
     begun = claim.record
     wanted = Wanted(
         proof=begun.proof,
-        proof_id=begun.name.removeprefix(context.marker_prefix),
+        proof_id=begun.name.removeprefix(subject.context.marker_prefix),
         object_id=begun.home.object_id,
         name=begun.name,
         now=now,
         ends_at=now + holder.secret_lifetime,
         family=FreshObject.SHARED,
     )
-    new = await make_key(context, mount, client, wanted)
-    made = evolve(begun, phase=Phase.PROVING, name="", new=new, due_at=client.deadline.at)
-    version = await context.records.commit(Changes(fence) | changed(claim, made))
-    return Found(claim.key, made, version)
+    new = await make_key(subject.context, subject.mount, client, wanted)
+    return await subject.write(claim, evolve(begun, phase=Phase.PROVING, name="", new=new, due_at=client.deadline.at))
 
 
-async def _give_up_now(
-    context: Context, claim: Found[Rotation], failure: CloudidError, fence: Mapping[str, int]
-) -> None:
+async def _give_up_now(subject: Subject, claim: Found[Rotation], failure: CloudidError) -> None:
     begun, now = claim.record, await Now()
     is_refused = begun.proof == SECRET and isinstance(failure, ProviderProblem)
     try:
-        await give_up(context, claim, now, reason_of(failure), fence=fence, is_refused=is_refused)
+        await give_up(subject, claim, now, reason_of(failure), is_refused=is_refused)
     except Conflict:
         if now > begun.due_at:  # others have given it up
-            await look_again(context, *_abandoned(begun, now, None), now, failure)
+            await look_again(subject.context, *_abandoned(begun, now, None), now, failure)
 
 
 async def give_up(
-    context: Context,
-    found: Found[Rotation],
-    now: Instant,
-    error: str,
-    *,
-    fence: Mapping[str, int],
-    is_refused: bool = False,
+    subject: Subject, found: Found[Rotation], now: Instant, error: str, *, is_refused: bool = False
 ) -> Found[Rotation]:
     """Forget the new secret; the journal removes it from the provider. One that was refused counts no more."""
     rotation = found.record
-    after = given_up(rotation, now, error=error)
     abandoned = abandoned_key(rotation, now, rotation.new, is_refused=is_refused)
-    version = await context.records.commit(Changes(fence) | changed(found, after) | abandoned)
-    return Found(found.key, after, version)
+    return await subject.write(found, given_up(rotation, now, error=error), abandoned)
 
 
 def abandoned_key(rotation: Rotation, now: Instant, key: Key | None, *, is_refused: bool = False) -> Changes:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from attrs import evolve
 from msgspec.structs import replace
 
-from ..context import NO_FENCE, Context
 from ..credentials import Key, SecretHolder, present
 from ..deadline import Deadline
 from ..effects import Instant, Now
 from ..errors import ProviderProblem
-from ..mounts import Mount, mount_table
+from ..mounts import mount_table
 from ..provider import PROOFS, Client, wait_until_proven
 from ..store import Changes, Found, retry_on_conflict
 from .plan import overlap, replanned
-from .record import Phase, Rotation, changed, find_rotation
-from .root import find_holder
+from .record import Phase, Rotation
+from .root import Subject
 from .start import give_up
 
 IN_A_ROW: Final = 3
@@ -35,35 +33,28 @@ def is_home(client: Client, holder: SecretHolder, rotation: Rotation) -> bool:
     return (client.tenant, client_id) == (rotation.home.tenant, rotation.home.client_id)
 
 
-async def prove_and_switch(
-    context: Context, mount: Mount, client: Client, found: Found[Rotation], fence: Mapping[str, int] = NO_FENCE
-) -> Found[Rotation]:
+async def prove_and_switch(subject: Subject, client: Client, found: Found[Rotation]) -> Found[Rotation]:
     """Prove the new secret and give it to its holder. Answers the rotation as it is then.
 
     `OVERLAPPING`: it succeeded here or in another request. `PROVING`: the deadline came first. A configuration that was
     changed meanwhile keeps what it has, as does that of a mount that was disabled, and the new secret is given up.
     """
     new = found.record.new
-    if new is None or not await _is_proven(context, mount, client, found.record, new):
+    if new is None or not await _is_proven(subject, client, found.record, new):
         return found
-    return await _switch_to(context, mount, client, found, new, fence)
+    return await _switch_to(subject, client, found, new)
 
 
 @retry_on_conflict
-async def _switch_to(
-    context: Context, mount: Mount, client: Client, proven: Found[Rotation], new: Key, fence: Mapping[str, int]
-) -> Found[Rotation]:
-    role = proven.record.role
-    holder = await find_holder(context, mount, role)
-    found = await find_rotation(context, mount.id, role)
-    now = await Now()
+async def _switch_to(subject: Subject, client: Client, proven: Found[Rotation], new: Key) -> Found[Rotation]:
+    holder, found, now = await subject.holder(), await subject.rotation(), await Now()
     if found is None or found.record.new != new:
         return found or proven
     rotation = found.record
-    is_live = mount.id in (await mount_table(context.records)).record.by_id
+    is_live = subject.mount.id in (await mount_table(subject.context.records)).record.by_id
     is_held = holder is not None and holder.record.client_secret == rotation.replaced_secret
     if holder is None or not (is_live and is_held and is_home(client, holder.record, rotation)):
-        return await give_up(context, found, now, CHANGED, fence=fence)
+        return await give_up(subject, found, now, CHANGED)
     seconds = overlap(holder.record, now)
     after = evolve(
         rotation,
@@ -77,28 +68,26 @@ async def _switch_to(
         rotated_at=now,
         error="",
     )
-    return await _switch(context, holder, new, found, after, now, fence)
+    return await _switch(subject, holder, new, found, after, now)
 
 
-async def _is_proven(context: Context, mount: Mount, client: Client, rotation: Rotation, key: Key) -> bool:
-    credentials = present(context, mount, client, rotation.home.client_id, key)
+async def _is_proven(subject: Subject, client: Client, rotation: Rotation, key: Key) -> bool:
+    credentials = present(subject.context, subject.mount, client, rotation.home.client_id, key)
     return await wait_until_proven(client, credentials, PROOFS[key.proof].family, needed=IN_A_ROW)
 
 
-async def accepted(context: Context, mount: Mount, client: Client, rotation: Rotation, key: Key) -> bool:
+async def accepted(subject: Subject, client: Client, rotation: Rotation, key: Key) -> bool:
     """Whether the provider accepts a key again and again."""
     patient = replace(client, deadline=Deadline(await Now() + PROOF_SECONDS))
     try:
-        return await _is_proven(context, mount, patient, rotation, key)
+        return await _is_proven(subject, patient, rotation, key)
     except ProviderProblem as problem:
         if problem.status not in (400, 401):
             raise
         return False
 
 
-async def switch_back(
-    context: Context, holder: Found[SecretHolder], found: Found[Rotation], now: Instant, fence: Mapping[str, int]
-) -> None:
+async def switch_back(subject: Subject, holder: Found[SecretHolder], found: Found[Rotation], now: Instant) -> None:
     """Put the secret back that was replaced; the new one, which does not work any more, is removed later."""
     rotation = found.record
     if rotation.current is None or rotation.replaced is None:
@@ -113,21 +102,13 @@ async def switch_back(
         error="",
         note=STOPPED_WORKING,
     )
-    await _switch(context, holder, rotation.replaced, found, after, now, fence)
+    await _switch(subject, holder, rotation.replaced, found, after, now)
 
 
 async def _switch(
-    context: Context,
-    holder: Found[SecretHolder],
-    key: Key,
-    found: Found[Rotation],
-    after: Rotation,
-    now: Instant,
-    fence: Mapping[str, int],
+    subject: Subject, holder: Found[SecretHolder], key: Key, found: Found[Rotation], after: Rotation, now: Instant
 ) -> Found[Rotation]:
     """Holder, rotation and plan change in one commit."""
     holding = holder.record.holding(key)
-    _, planned = await replanned(context, after.mount_id, holding, now, after, after.role)
-    held = Changes({**fence, **holder.expected}, {holder.key: holding})
-    version = await context.records.commit(held | changed(found, after) | planned)
-    return Found(found.key, after, version)
+    _, planned = await replanned(subject.context, after.mount_id, holding, now, after, after.role)
+    return await subject.write(found, after, Changes(holder.expected, {holder.key: holding}) | planned)

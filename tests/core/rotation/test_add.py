@@ -8,6 +8,7 @@ from cloudid_core.context import queue
 from cloudid_core.credentials.root_credential import ROOT_PASSWORD_TTL
 from cloudid_core.errors import Code, Conflict
 from cloudid_core.rotation.record import Phase, Rotation
+from cloudid_core.rotation.root import Subject
 from cloudid_core.rotation.start import UNIDENTIFIED, give_up
 from cloudid_core.store import keys
 from tests.installation import SETTLE_TIME
@@ -196,7 +197,8 @@ def test_a_node_that_no_longer_leads_does_not_give_up_a_rotation() -> None:
     found = world.perform(world.context.records.find(keys.rotation(world.mount_ids["cloud"]), Rotation))
     assert found is not None
     assert found.record.phase is Phase.PROVING
+    subject = Subject(context=world.context, mount=world.mount("cloud"), fence={"duty/term": 99})
     with pytest.raises(Conflict):
-        world.perform(give_up(world.context, found, world.clock, "", fence={"duty/term": 99}))
+        world.perform(give_up(subject, found, world.clock, ""))
     assert world.rotation() == found.record
     assert world.due(queue.INTENT) == []
