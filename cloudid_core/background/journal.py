@@ -70,6 +70,11 @@ class Intent:
         """Writes the intent and its due entry."""
         return Changes(puts={self.key: self, self.due_key: Due()})
 
+    @property
+    def abandonment(self) -> Changes:
+        """Gives its objects to the journal, which removes them when it is due."""
+        return self.changes | Changes(events=(self.event("abandoned"),))
+
     def event(self, state: str, reason: str = "") -> IntentChanged:
         return IntentChanged(
             intent_id=self.id, mount_id=self.mount_id, state=state, attempts=self.attempts, reason=reason
@@ -127,25 +132,18 @@ def abandoned_intent(
     *,
     role: str = "",
     due_at: Instant | None = None,
-) -> Changes:
-    """Gives objects to the journal, which removes them at once, or when they are due.
+) -> Intent:
+    """An intent for objects that nobody wants any more: it is due at once, unless `due_at` says otherwise.
 
     `role`: that of the lease that listed them.
     """
-    intent = _abandoned(intent_id, mount_id, provisioned, now, role, now if due_at is None else due_at)
-    return intent.changes | Changes(events=(intent.event("abandoned"),))
-
-
-def _abandoned(
-    intent_id: str, mount_id: str, provisioned: Provisioned, now: Instant, role: str, due_at: Instant
-) -> Intent:
     return Intent(
         id=intent_id,
         mount_id=mount_id,
         provisioned=provisioned,
         made_at=now,
         last_call_at=now,
-        due_at=due_at,
+        due_at=now if due_at is None else due_at,
         role=role,
     )
 
@@ -158,33 +156,25 @@ async def abandon(context: Context, intent: Found[Intent], failure: CloudidError
     """
     now = await Now()
     abandoned = evolve(intent.record, last_call_at=now, due_at=now)
-    event = Changes(events=(abandoned.event("abandoned"),))
     with suppress(CloudidError):
         try:
-            await context.records.commit(rescheduled(intent, abandoned) | event)
+            await context.records.commit(rescheduled(intent, abandoned) | abandoned.abandonment)
         except Conflict:
             if now > intent.record.last_call_at:
-                await _look_again(context, abandoned, failure)
+                await look_again(context, abandoned, failure)
 
 
-async def look_again(
-    context: Context, intent_id: str, mount_id: str, provisioned: Provisioned, now: Instant, failure: CloudidError
-) -> None:
+async def look_again(context: Context, abandoned: Intent, failure: CloudidError | None) -> None:
     """Have objects removed although others may have looked for them already.
 
     A request on a machine that stood still can call the provider after its time, when nobody looks any more. Does
     nothing if the `failure` is a commit whose outcome is unknown: it may have accounted for the objects.
     """
-    await _look_again(context, _abandoned(intent_id, mount_id, provisioned, now, "", now), failure)
-
-
-async def _look_again(context: Context, abandoned: Intent, failure: CloudidError | None) -> None:
     found, expects = await context.records.find_for_writing(abandoned.key, Intent)
     may_be_accounted_for = isinstance(failure, Refused) and failure.code is Code.COMMIT_UNRESOLVED
     if found or not may_be_accounted_for:
         replaced = Changes(deletes=(found.record.due_key,)) if found else NO_CHANGES
-        event = Changes(events=(abandoned.event("abandoned"),))
-        await context.records.commit(Changes(expects) | replaced | abandoned.changes | event)
+        await context.records.commit(Changes(expects) | replaced | abandoned.abandonment)
 
 
 async def find_intent(context: Context, mount_id: str, intent_id: str) -> Found[Intent] | None:

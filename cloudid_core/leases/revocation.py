@@ -75,7 +75,7 @@ async def forget_lease(context: Context, lease_id: str, mount_id: str, now: Inst
     lease = found.record
     intent_id = lease.id.rpartition("/")[2]
     given_up = abandoned_intent(intent_id, lease.mount_id, lease.provisioned, now, role=lease.role)
-    await context.records.commit(Changes(found.expected) | lease.removal | given_up)
+    await context.records.commit(Changes(found.expected) | lease.removal | given_up.abandonment)
     return True
 
 

@@ -159,7 +159,7 @@ async def forgotten(context: Context, mount_id: str, role: str, now: Instant, *,
         raise Refused(Code.ROLE_CHANGE_PENDING, retry_after=max(1.0, rotation.due_at - now))
     for key in rotation.known_keys:
         if not (leaves_last and key is rotation.in_use and key.proof == SECRET):
-            changes |= abandoned_key(rotation, now, key)
+            changes |= abandoned_key(rotation, now, key).abandonment
     return changes | Changes(deletes=(rotation.due_key,))
 
 
@@ -177,7 +177,7 @@ async def release_former(context: Context, mount: Mount, now: Instant, fence: Ma
         for key in found.record.known_keys:
             is_former = key.made_at is not None and key.secret != root.record.client_secret
             if is_former and not await is_used_elsewhere(context, mount.id, key.secret):
-                changes |= abandoned_key(found.record, now, key)
+                changes |= abandoned_key(found.record, now, key).abandonment
         if changes.puts:
             await context.records.commit(changes)
 

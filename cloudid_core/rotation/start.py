@@ -10,7 +10,7 @@ from typing import Final
 
 from attrs import evolve
 
-from ..background import abandoned_intent, look_again, marker
+from ..background import Intent, abandoned_intent, look_again, marker
 from ..credentials import Key, SecretHolder, Wanted, make_key
 from ..deadline import Deadline
 from ..effects import Instant, ListKeys, Now
@@ -97,7 +97,7 @@ async def _begin(
     if before is not None and before.home != home:
         for key in known:
             if key.made_at is not None and not await is_used_elsewhere(context, mount_id, key.secret):
-                given_back |= abandoned_key(before, now, key)
+                given_back |= abandoned_key(before, now, key).abandonment
         known = ()
     replaced = next((key for key in known if key.secret == holder.client_secret), None)
     if replaced is None and not holder.awaits_secret:
@@ -144,7 +144,7 @@ async def _give_up_now(subject: Subject, claim: Found[Rotation], failure: Cloudi
         await give_up(subject, claim, now, reason_of(failure), is_refused=is_refused)
     except Conflict:
         if now > begun.due_at:  # others have given it up
-            await look_again(subject.context, *_abandoned(begun, now, None), now, failure)
+            await look_again(subject.context, abandoned_key(begun, now, None), failure)
 
 
 async def give_up(
@@ -153,17 +153,11 @@ async def give_up(
     """Forget the new secret; the journal removes it from the provider. One that was refused counts no more."""
     rotation = found.record
     abandoned = abandoned_key(rotation, now, rotation.new, is_refused=is_refused)
-    return await subject.write(found, given_up(rotation, now, error=error), abandoned)
+    return await subject.write(found, given_up(rotation, now, error=error), abandoned.abandonment)
 
 
-def abandoned_key(rotation: Rotation, now: Instant, key: Key | None, *, is_refused: bool = False) -> Changes:
-    """Gives a key of a rotation to the journal; `None`: the one that is being added, of which the name is known."""
-    intent_id, mount_id, provisioned = _abandoned(rotation, now, key)
-    return abandoned_intent(f"{REFUSED * is_refused}{intent_id}", mount_id, provisioned, now)
-
-
-def _abandoned(rotation: Rotation, now: Instant, key: Key | None) -> tuple[str, str, Provisioned]:
-    """The intent's id, the mount's, and the key."""
+def abandoned_key(rotation: Rotation, now: Instant, key: Key | None, *, is_refused: bool = False) -> Intent:
+    """An intent to remove a key of a rotation; `None`: the one that is being added, of which the name is known."""
     key_id = key.id if key else ""
     provisioned = Provisioned(
         made_at=now,
@@ -174,4 +168,5 @@ def _abandoned(rotation: Rotation, now: Instant, key: Key | None) -> tuple[str, 
         password_key_id=key_id,
         proof=key.proof if key else rotation.proof,
     )
-    return f"{rotation.abandons}{key_id or rotation.name}", rotation.mount_id, provisioned
+    intent_id = f"{REFUSED * is_refused}{rotation.abandons}{key_id or rotation.name}"
+    return abandoned_intent(intent_id, rotation.mount_id, provisioned, now)

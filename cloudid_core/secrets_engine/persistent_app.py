@@ -121,7 +121,7 @@ def forget(persistent_app: PersistentApp, secret: TokenSecret | None, mount: Mou
             password_key_id=secret.provisioned.password_key_id,
             proof=secret.provisioned.proof,
         )
-    return abandoned_intent(persistent_app.id, mount.id, provisioned, now)
+    return abandoned_intent(persistent_app.id, mount.id, provisioned, now).abandonment
 
 
 async def _make(call: Call, client: Client, key: str, role: Role, grounds: Changes) -> None:
@@ -167,7 +167,7 @@ async def _change(
         changes = grounds | Changes(puts={key: evolve(role, persistent_app=persistent_app)}) | closing(intent)
         changes |= await pointing(call, provisioned.client_id)
         if not old.is_empty:
-            changes |= abandoned_intent(kept.change_id, call.mount.id, old, call.now)
+            changes |= abandoned_intent(kept.change_id, call.mount.id, old, call.now).abandonment
         await call.context.records.commit(changes)
     except CloudidError as failure:
         await abandon(call.context, intent, failure)

@@ -184,7 +184,8 @@ async def _give_up(call: Call, client: Client, objects: Sequence[Object]) -> int
     for one in objects:
         intent_id = f"reconcile-{one.id}"
         changes |= Changes({keys.intent(call.mount.id, intent_id): ABSENT})
-        changes |= abandoned_intent(intent_id, call.mount.id, provisioned_of(one, client.tenant), call.now)
+        given_up = abandoned_intent(intent_id, call.mount.id, provisioned_of(one, client.tenant), call.now)
+        changes |= given_up.abandonment
     if call.mount.id not in mounts.record.by_id:
         return 0
     try:

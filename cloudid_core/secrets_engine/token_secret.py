@@ -66,7 +66,7 @@ class TokenSecret:
 def forget_secret(kept: TokenSecret, mount: Mount, now: Instant, *, after: int = 0) -> Changes:
     """Gives a role's secret to the journal, which removes it `after` so many seconds."""
     intent_id = f"token-secret-{kept.provisioned.password_key_id}"
-    return abandoned_intent(intent_id, mount.id, kept.provisioned, now, due_at=now + after)
+    return abandoned_intent(intent_id, mount.id, kept.provisioned, now, due_at=now + after).abandonment
 
 
 async def _may_come(client: Client, kept: TokenSecret, now: Instant) -> bool:

@@ -9,7 +9,17 @@ import pytest
 from attrs import evolve
 
 from cloudid_core.background import journal
-from cloudid_core.background.journal import Intent, abandon, closing, find_intent, marker, open_intent, undo
+from cloudid_core.background.journal import (
+    Intent,
+    abandon,
+    abandoned_intent,
+    closing,
+    find_intent,
+    look_again,
+    marker,
+    open_intent,
+    undo,
+)
 from cloudid_core.context import queue
 from cloudid_core.context.context import Context
 from cloudid_core.context.queue import Due, Job
@@ -272,8 +282,8 @@ def test_what_was_made_when_nothing_names_it_any_more_is_looked_for() -> None:
     world = engine_with_roles()
     call_provider(world)
     provisioned = Provisioned(made_at=world.clock, unique_name=marker(world.context, "i"))
-    failure = StoreFailed("why")
-    world.perform(journal.look_again(world.context, "i", world.mount().id, provisioned, world.clock, failure))
+    abandoned = abandoned_intent("i", world.mount().id, provisioned, world.clock)
+    world.perform(look_again(world.context, abandoned, StoreFailed("why")))
     world.pass_time(3 * SETTLE_TIME)
     assert (world.alive("application"), found(world)) == ([], None)
 

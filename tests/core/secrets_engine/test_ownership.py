@@ -121,7 +121,7 @@ def test_what_is_held_is_accounted_for(
     for puts in (
         {keys.lease("cloud/creds/web/1"): lease(mount, held)},
         {keys.role(mount.id, "web"): role(held)},
-        abandoned_intent("1", mount.id, held, 0.0).puts,
+        abandoned_intent("1", mount.id, held, 0.0).abandonment.puts,
     ):
         assert accounts_with(engine, mount, puts).covers(one) is accounted
 
@@ -200,7 +200,7 @@ def test_an_object_is_found_although_its_record_changes_during_the_reading(
 ) -> None:
     """An intent becomes a lease or a role, and that an intent again, at whichever two points of the reading."""
     records = engine.context.records
-    begin = abandoned_intent("1", mount.id, HELD, 0.0).puts
+    begin = abandoned_intent("1", mount.id, HELD, 0.0).abandonment.puts
     held = lease(mount, HELD)
     role_key = keys.role(mount.id, "web")
 

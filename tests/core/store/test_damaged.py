@@ -216,7 +216,7 @@ def test_a_mount_with_a_damaged_intent_can_be_disabled_and_dropped() -> None:
     world = engine_with_roles()
     mount = world.mount()
     intent = abandoned_intent("x", mount.id, Provisioned(made_at=world.clock, application_id="x"), world.clock)
-    world.perform(world.context.records.commit(intent))
+    world.perform(world.context.records.commit(intent.abandonment))
     damage(world, keys.intent(mount.id, "x"))
     assert world.ask("DELETE", "sys/mounts/cloud").status == 202
     told = world.must("GET", f"sys/retiring/{mount.accessor}").data
@@ -250,7 +250,8 @@ def test_reconcile_lists_damaged_entries_and_repairs_nothing_until_they_are_drop
     world = engine_with_roles()
     mount = world.mount()
     lease_id = world.issue("existing")
-    world.perform(world.context.records.commit(abandoned_intent("x", mount.id, Provisioned(made_at=0.0), world.clock)))
+    intent = abandoned_intent("x", mount.id, Provisioned(made_at=0.0), world.clock)
+    world.perform(world.context.records.commit(intent.abandonment))
     digests = {
         "lease": (lease_id, damage(world, keys.lease(lease_id))),
         "intent": ("x", damage(world, keys.intent(mount.id, "x"))),
