@@ -19,12 +19,13 @@ from ..effects import Instant, ListKeys, gather
 from ..errors import CloudidError, EntryDamaged
 from ..events import MountChanged
 from ..mounts import AUTH, Mount, changing, mount_table
+from ..provider import Removal
 from ..store import Changes, keys, retry_on_conflict
 from ..tokens import Token
 from .record import Lease, find_undamaged_leases
 from .revocation import end_leases
 from .scope import Scope
-from .synchronous import LANES, Progress, due_after, is_over, job_of_request, mark, work_off, working_deadline
+from .synchronous import LANES, Attempts
 
 AGAIN: Final = 60.0
 """Seconds after which a retired mount is looked at again that waits for its leases."""
@@ -75,22 +76,23 @@ async def retire(context: Context, mount: Mount, now: Instant, due_at: Instant) 
     await context.records.commit(changes)
 
 
-async def remove_now(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Progress:
+async def remove_now(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Attempts:
     """Make one attempt in a request for everything that a retired mount has at the provider, while there is time."""
-    scope = Scope(mount)
+    scope, attempts = Scope(mount), Attempts(context, now, deadline)
     await context.components.of(mount).release(context, mount, now, NO_FENCE)
-    progress = Progress(await mark(context, scope, due_after(context, deadline), deadline))
-    await work_off(context, scope, now, deadline, progress)
+    await attempts.mark(scope, attempts.due_at)
+    await attempts.work_off(scope)
     prefix, after = keys.intents(mount.id), ""
-    while not await is_over(deadline) and (page := await ListKeys(prefix, after, LANES)):
+    while not await attempts.are_over() and (page := await ListKeys(prefix, after, LANES)):
         after = page[-1]
-        await gather([_undo_intent(context, mount, key.removeprefix(prefix), now, deadline, progress) for key in page])
-    return progress
+        attempts.left += len(page)
+        await gather([attempts.note(_undo_intent(attempts, mount, key.removeprefix(prefix))) for key in page])
+    return attempts
 
 
 async def try_at_once(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> None:
     """Make everything due that a retired mount has at the provider. Requests that may be alive keep their intents."""
-    await mark(context, Scope(mount), now, deadline)
+    await Attempts(context, now, deadline).mark(Scope(mount), now)
     prefix, after = keys.intents(mount.id), ""
     while page := await ListKeys(prefix, after, PAGE):
         after = page[-1]
@@ -107,20 +109,14 @@ async def _hasten(context: Context, mount: Mount, intent_id: str, now: Instant) 
             await context.records.commit(rescheduled(found, evolve(found.record, due_at=now)))
 
 
-async def _undo_intent(
-    context: Context, mount: Mount, intent_id: str, now: Instant, deadline: Deadline, progress: Progress
-) -> None:
+async def _undo_intent(attempts: Attempts, mount: Mount, intent_id: str) -> Removal | None:
     """Make one attempt for an intent that is due. The others belong to requests that may be alive."""
-    progress.left += 1
-    try:
-        found = await find_intent(context, mount.id, intent_id)
-        if found is not None and found.record.due_at > now:
-            progress.reasons.update(("a request that may still be under way uses it",))
-            return
-        job = job_of_request(context, mount.id, intent_id, now, working_deadline(deadline))
-        progress.note(await undo_until(job, found, due_after(context, deadline)) if found else None)
-    except CloudidError as failure:
-        progress.note_failure(failure)
+    found = await find_intent(attempts.context, mount.id, intent_id)
+    if found is None:
+        return None
+    if found.record.due_at > attempts.now:
+        raise CloudidError("a request that may still be under way uses it")
+    return await undo_until(attempts.job(mount.id, intent_id, attempts.ends_at), found, attempts.due_at)
 
 
 async def what_remains(context: Context, mount: Mount) -> Remains:

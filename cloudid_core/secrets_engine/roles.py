@@ -29,7 +29,7 @@ from ..forms import (
     show,
     shown_members,
 )
-from ..leases import Progress, Scope, answer_for_many, count_leases, due_after, mark, work_off
+from ..leases import Attempts, Scope, count_leases
 from ..messages import DELETE, LIST, READ, WRITE, Answer
 from ..mounts import Mount, require_live
 from ..provider import (
@@ -384,11 +384,11 @@ async def delete_role(call: Call) -> Answer:
 
 async def _end_leases(call: Call, leases: Scope, warnings: tuple[str, ...]) -> Answer:
     """As a revocation by prefix does: all are marked, then the request itself removes what it can in its time."""
-    due_at = due_after(call.context, call.deadline)
-    progress = Progress(await mark(call.context, leases, due_at, call.deadline))
-    await work_off(call.context, leases, call.now, call.deadline, progress)
+    attempts = Attempts(call.context, call.now, call.deadline)
+    await attempts.mark(leases, attempts.due_at)
+    await attempts.work_off(leases)
     path = f"sys/leases/lookup/{call.mount.path}/{leases.path}"
-    answer = await answer_for_many(progress, call.deadline, path=path, wake_at=due_at)
+    answer = await attempts.answer(path, wake_at=attempts.due_at)
     return replace(answer, warnings=(*answer.warnings, *warnings))
 
 

@@ -13,22 +13,18 @@ from ..effects import ListKeys
 from ..errors import Code, Refused, reason_of
 from ..forms import BOOLEAN, INTEGER, SECONDS, TEXT, Json, Terms, bounded, grant, one_of, schemas, setting
 from ..leases import (
+    Attempts,
     Lease,
-    Progress,
     Scope,
-    answer_for_many,
-    due_after,
     end_lease,
     find_lease,
     find_moved,
     forget_lease,
     local_path,
-    mark,
     next_level,
     rescheduled,
     revoke_one,
     scopes_of,
-    work_off,
 )
 from ..messages import ACCEPTED, LIST, NOTHING, READ, WRITE, Answer
 from ..mounts import AUTH, SYSTEM, mount_table
@@ -201,18 +197,16 @@ async def revoke_prefix(call: Call) -> Answer:
 
     All leases are marked first. Then the request itself removes what it can in the time that is left.
     """
-    context, path, sync = call.context, _prefix(call), call.form(PrefixForm).sync
-    due_at = due_after(context, call.deadline) if sync else call.now
-    scopes = scopes_of((await mount_table(context.records)).record, path)
-    progress = Progress(0)
+    path, sync, attempts = _prefix(call), call.form(PrefixForm).sync, Attempts(call.context, call.now, call.deadline)
+    scopes = scopes_of((await mount_table(call.context.records)).record, path)
     for scope in scopes:
-        progress.left += await mark(context, scope, due_at, call.deadline)
+        await attempts.mark(scope, attempts.due_at if sync else call.now)
     await _revoke_tokens(call, scopes)
     if not sync:
         return Answer(status=ACCEPTED, wake_at=call.now)
     for scope in scopes:
-        await work_off(context, scope, call.now, call.deadline, progress)
-    return await answer_for_many(progress, call.deadline, path=f"sys/leases/lookup/{path}", wake_at=due_at)
+        await attempts.work_off(scope)
+    return await attempts.answer(f"sys/leases/lookup/{path}", wake_at=attempts.due_at)
 
 
 async def _revoke_tokens(call: Call, scopes: Sequence[Scope]) -> None:
