@@ -45,7 +45,7 @@ from cloudid_core.caches import Caches
 from cloudid_core.context.context import Context
 from cloudid_core.deadline import Deadline
 from cloudid_core.forms.fields import parse
-from cloudid_core.mounts.table import MountTable, mount_table
+from cloudid_core.mounts import MountTable, mount_table
 from cloudid_core.provider.signing_keys import KeySet
 from cloudid_core.routing.routes import Call
 from cloudid_core.store.records import Found

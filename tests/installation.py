@@ -32,7 +32,7 @@ from cloudid_core.effects import MOST_COMMITTED, CallProvider, Commit, Instant, 
 from cloudid_core.errors import CloudidError
 from cloudid_core.leases.record import find_lease
 from cloudid_core.messages.response import ERROR_CODE_HEADER
-from cloudid_core.mounts.table import Mount, mount_table
+from cloudid_core.mounts import Mount, mount_table
 from cloudid_core.store import keys
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.testing import Answer, Crashed, World

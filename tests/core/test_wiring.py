@@ -15,7 +15,7 @@ from cloudid_core import service
 from cloudid_core.audit.device import DeclaredDevice
 from cloudid_core.background.loop import Loop
 from cloudid_core.context.keyring import begin_data_key
-from cloudid_core.mounts.table import mount_table
+from cloudid_core.mounts import mount_table
 from cloudid_core.provider.signing_keys import REFRESH_AGE
 from cloudid_core.service import Service
 from cloudid_core.store import keys

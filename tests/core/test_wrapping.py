@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from cloudid_core.errors import CloudidError
-from cloudid_core.mounts.table import TOKEN
+from cloudid_core.mounts import TOKEN
 from cloudid_core.policies.builtin import RESPONSE_WRAPPING
 from cloudid_core.store import keys
 from cloudid_core.store.records import Found, encode

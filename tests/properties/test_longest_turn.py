@@ -19,7 +19,7 @@ import pytest
 from cloudid_core.context import Due
 from cloudid_core.effects import CallProvider, Effect, Failure, Program, Sleep, Together, Within
 from cloudid_core.leases.record import Lease
-from cloudid_core.mounts.table import mount_table
+from cloudid_core.mounts import mount_table
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.store import keys
 from cloudid_core.store.sealing import NONCE_SIZE

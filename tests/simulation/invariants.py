@@ -13,7 +13,7 @@ from cloudid_core.background.journal import UNDER_WAY, Intent
 from cloudid_core.credentials.signing_keys import PLUGINS, find_signing_keys
 from cloudid_core.effects import Commit
 from cloudid_core.leases.record import Lease
-from cloudid_core.mounts.table import MountTable, mount_table
+from cloudid_core.mounts import MountTable, mount_table
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.rotation.record import Rotation
 from cloudid_core.secrets_engine.roles import Role

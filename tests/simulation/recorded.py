@@ -17,7 +17,7 @@ from cloudid_core.credentials.signing_keys import LONGEST_MAX_AGE, find_signing_
 from cloudid_core.effects import CallProvider, Commit, Effect, Instant
 from cloudid_core.errors import CloudidError, EntryDamaged, RecordFailed
 from cloudid_core.events import Event
-from cloudid_core.mounts.table import Mount, mount_table
+from cloudid_core.mounts import Mount, mount_table
 from cloudid_core.store import keys
 from cloudid_core.testing import Answer, Crashed, Fault, FaultKind, World
 from cloudid_core.testing.faults import troubles_of

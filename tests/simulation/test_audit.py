@@ -11,7 +11,7 @@ from cloudid_core.audit.device import Entries
 from cloudid_core.effects import CallProvider
 from cloudid_core.errors import RecordFailed
 from cloudid_core.events import Event
-from cloudid_core.mounts.table import mount_table
+from cloudid_core.mounts import mount_table
 from cloudid_core.store import keys
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.tokens.record import Token

@@ -11,7 +11,7 @@ import pytest
 from cloudid_core.audit.device import Entries
 from cloudid_core.effects import Commit, Record
 from cloudid_core.events import RequestAnswered
-from cloudid_core.mounts.table import mount_table
+from cloudid_core.mounts import mount_table
 from cloudid_core.store import keys
 from cloudid_core.testing.turns import Task
 from tests.installation import Installation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cloudid_core.audit.device import Device, Entries
-from cloudid_core.mounts.table import MountTable
+from cloudid_core.mounts import MountTable
 from cloudid_core.store.records import decode, encode
 
 DEVICE = Device(name="file", type="file", key="5a" * 32, options={"file_path": "/var/log/audit.log"})

@@ -9,7 +9,7 @@ import pytest
 from cloudid_core.auth_method.snapshot import cached_snapshot, read_snapshot
 from cloudid_core.effects import CallProvider, ListKeys, ReadEntries, ReadEntry
 from cloudid_core.errors import Code, Refused
-from cloudid_core.mounts.table import mount_table
+from cloudid_core.mounts import mount_table
 from tests.installation import Installation
 from tests.logins import configure_logins, login_form
 

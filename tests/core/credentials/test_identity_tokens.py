@@ -8,7 +8,7 @@ from attrs import evolve
 
 from cloudid_core.credentials.identity_tokens import IdentityTokens
 from cloudid_core.errors import Code, Refused
-from cloudid_core.mounts.table import mount_table
+from cloudid_core.mounts import mount_table
 from tests.installation import Installation
 from tests.tokens import identity_token
 

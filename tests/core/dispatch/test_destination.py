@@ -15,7 +15,7 @@ from cloudid_core.dispatch.destination import Destination, destination_of, find_
 from cloudid_core.errors import Code, Refused
 from cloudid_core.messages.request import parse_target
 from cloudid_core.messages.response import Request
-from cloudid_core.mounts.table import MountTable, default_mounts
+from cloudid_core.mounts import MountTable, default_mounts
 from cloudid_core.store.records import Found
 from tests.installation import Installation
 from tests.logins import configure_logins

@@ -10,7 +10,7 @@ from cloudid_core.dispatch.dispatch import authorise, read_form
 from cloudid_core.errors import Code, Refused
 from cloudid_core.messages.request import ParsedRequest, parse_head, parse_request, parse_target
 from cloudid_core.messages.response import METHODS, Request
-from cloudid_core.mounts.table import MountTable, default_mounts, mount_table
+from cloudid_core.mounts import MountTable, default_mounts, mount_table
 from cloudid_core.policies.document import parse
 from cloudid_core.policies.matching import Acl
 from cloudid_core.store.records import Found

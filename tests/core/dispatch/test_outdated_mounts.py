@@ -15,7 +15,7 @@ from cloudid_core.catalog import CATALOG
 from cloudid_core.effects import Commit, Effect, ReadEntry
 from cloudid_core.errors import RecordFailed
 from cloudid_core.events import Event, RequestReceived
-from cloudid_core.mounts.table import AUTH
+from cloudid_core.mounts import AUTH
 from cloudid_core.quotas.rate_limit import READ_AGAIN
 from cloudid_core.run import run
 from cloudid_core.service import Service

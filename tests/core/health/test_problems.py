@@ -12,7 +12,7 @@ from cloudid_core.catalog import CATALOG
 from cloudid_core.dispatch.destination import destination_of
 from cloudid_core.health.problems import HealthProblem
 from cloudid_core.messages.response import Request
-from cloudid_core.mounts.table import mount_table
+from cloudid_core.mounts import mount_table
 from tests.installation import Installation
 from tests.reference.parts import Placeholders
 

@@ -14,7 +14,7 @@ from cloudid_core.credentials import RootCredential
 from cloudid_core.deadline import Deadline
 from cloudid_core.errors import CloudidError
 from cloudid_core.leases.retirement import wipe_mount
-from cloudid_core.mounts.table import MountTable
+from cloudid_core.mounts import MountTable
 from cloudid_core.rotation.advance import advance
 from cloudid_core.store import keys
 from cloudid_core.testing import Crashed, FaultKind, every_fault

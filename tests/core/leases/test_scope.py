@@ -6,7 +6,7 @@ import pytest
 
 from cloudid_core.effects import ListKeys
 from cloudid_core.leases.scope import local_path, scopes_of
-from cloudid_core.mounts.table import AUTH, MountTable, new_mount
+from cloudid_core.mounts import AUTH, MountTable, new_mount
 from cloudid_core.store import keys
 from cloudid_core.tokens.record import Token
 from tests.engines import SecretsEngine, engine_with_roles

@@ -10,7 +10,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from cloudid_core.catalog import CATALOG
 from cloudid_core.documents import openapi
-from cloudid_core.mounts.table import BUILT_IN
+from cloudid_core.mounts import BUILT_IN
 from cloudid_core.openapi.document import document_of, paths_of
 from cloudid_core.openapi.operations import METHODS, shown_path
 from tests.documented import document

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cloudid_core.mounts.table import AUTH, SECRET
+from cloudid_core.mounts import AUTH, SECRET
 from cloudid_core.permissions.table import FEATURES, Api, features_of
 
 

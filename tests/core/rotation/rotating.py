@@ -9,7 +9,7 @@ from attrs import evolve
 
 from cloudid_core import HttpRequest
 from cloudid_core.auth_method.config import Config as AuthConfig
-from cloudid_core.mounts.table import MountTable
+from cloudid_core.mounts import MountTable
 from cloudid_core.rotation.record import Rotation
 from cloudid_core.secrets_engine.config import Config as EngineConfig
 from cloudid_core.store import keys

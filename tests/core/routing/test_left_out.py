@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from cloudid_core.catalog import CATALOG
-from cloudid_core.mounts.table import BUILT_IN
+from cloudid_core.mounts import BUILT_IN
 from cloudid_core.routing.left_out import LEFT_OUT, reason_of
 from tests.installation import Installation
 from tests.tokens import new_token

@@ -7,7 +7,7 @@ from attrs import evolve
 
 from cloudid_core.deadline import Deadline
 from cloudid_core.effects import CallProvider
-from cloudid_core.mounts.table import mount_table
+from cloudid_core.mounts import mount_table
 from cloudid_core.provider.client import Client
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.secrets_engine import config

@@ -15,7 +15,7 @@ from cloudid_core.errors import Refused
 from cloudid_core.forms.fields import NOTHING_GIVEN
 from cloudid_core.leases.record import Lease
 from cloudid_core.leases.revocation import forget_lease
-from cloudid_core.mounts.table import Mount, mount_table
+from cloudid_core.mounts import Mount, mount_table
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.rotation.record import Phase, Rotation
 from cloudid_core.routing.routes import Call

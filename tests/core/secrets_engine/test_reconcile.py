@@ -9,7 +9,7 @@ from attrs import evolve
 
 from cloudid_core.effects import Commit
 from cloudid_core.leases.record import ending, find_lease
-from cloudid_core.mounts.table import change_mounts, mount_table
+from cloudid_core.mounts import change_mounts, mount_table
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.secrets_engine import ownership, reconcile
 from cloudid_core.store.changes import Changes

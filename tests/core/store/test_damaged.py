@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from cloudid_core.background.journal import abandoned_intent
-from cloudid_core.mounts.table import TOKEN
+from cloudid_core.mounts import TOKEN
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.store import keys
 from tests.engines import SecretsEngine, engine_config, engine_with_roles

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cloudid_core.audit.device import DeclaredDevice, Device
 from cloudid_core.errors import RecordFailed, Refused
 from cloudid_core.events import DeviceChanged, Event
-from cloudid_core.mounts.table import mount_table
+from cloudid_core.mounts import mount_table
 from tests.installation import Installation
 from tests.tokens import new_token, write_policy
 

@@ -13,7 +13,7 @@ from cloudid_core.audit.device import DeclaredDevice, Device
 from cloudid_core.auth_method.config import Config
 from cloudid_core.effects import Sleep
 from cloudid_core.health.problems import HealthProblem, Occurrence
-from cloudid_core.mounts.table import TOKEN, MountTable, change_mounts
+from cloudid_core.mounts import TOKEN, MountTable, change_mounts
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
 from cloudid_core.system import stored_rules

@@ -9,7 +9,7 @@ import pytest
 
 from cloudid_core.catalog import CATALOG
 from cloudid_core.messages.operations import METHODS
-from cloudid_core.mounts.table import mount_table
+from cloudid_core.mounts import mount_table
 from cloudid_core.tokens.encoding import LENGTH
 from tests.installation import ROOT, Installation
 from tests.tokens import is_valid, new_token, write_policy

@@ -9,7 +9,7 @@ from attrs import evolve
 from msgspec.structs import asdict
 
 from cloudid_core.errors import Code, Refused
-from cloudid_core.mounts.table import TOKEN
+from cloudid_core.mounts import TOKEN
 from cloudid_core.store.changes import Changes
 from cloudid_core.tokens.issue import RANDOM_SIZE, Issue, issue, template, type_at
 from cloudid_core.tokens.settings import TokenSettings

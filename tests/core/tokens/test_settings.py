@@ -8,7 +8,7 @@ import pytest
 
 from cloudid_core.errors import Code, Refused
 from cloudid_core.forms.fields import parse, show
-from cloudid_core.mounts.table import TOKEN
+from cloudid_core.mounts import TOKEN
 from cloudid_core.settings import Settings
 from cloudid_core.tokens.settings import TokenSettings, check, merged
 from cloudid_core.values.secret import Secret

@@ -12,7 +12,7 @@ from cloudid_core.background.loop import RETRY_INTERVAL, SWEEP_INTERVAL
 from cloudid_core.context import queue
 from cloudid_core.effects import MOST_COMMITTED, ClockReading, Commit, Effect, Instant, ListKeys, ReadEntries, Sleep
 from cloudid_core.health.node import MOST_SKEW
-from cloudid_core.mounts.table import TOKEN
+from cloudid_core.mounts import TOKEN
 from cloudid_core.policies import RESPONSE_WRAPPING
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes

@@ -26,7 +26,7 @@ from attrs import evolve
 from cloudid_core import Secret, initialise, open_service, run
 from cloudid_core.audit.device import Device
 from cloudid_core.effects import ListKeys
-from cloudid_core.mounts.table import change_mounts
+from cloudid_core.mounts import change_mounts
 from cloudid_core.store import keys
 from cloudid_servers.audit.verify import verify
 from cloudid_servers.command.bootstrap import open_store

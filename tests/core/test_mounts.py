@@ -9,7 +9,7 @@ from cloudid_core import Secret, Settings
 from cloudid_core.audit import Device
 from cloudid_core.errors import Code, Problem, Refused
 from cloudid_core.events import DeviceChanged, Event, MountChanged
-from cloudid_core.mounts.table import (
+from cloudid_core.mounts import (
     AUTH,
     BUILT_IN,
     ID_BYTES,

@@ -15,13 +15,13 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
-from ..audit import Device
-from ..effects import Instant
-from ..errors import Code, MountsChanged, Refused
-from ..events import DeviceChanged, Event, MountChanged
-from ..settings import Settings
-from ..store import Changes, Found, Records, keys, retry_on_conflict
-from ..values import fold
+from .audit import Device
+from .effects import Instant
+from .errors import Code, MountsChanged, Refused
+from .events import DeviceChanged, Event, MountChanged
+from .settings import Settings
+from .store import Changes, Found, Records, keys, retry_on_conflict
+from .values import fold
 
 AUTH: Final = "auth"
 SECRET: Final = "secret"
