@@ -1,4 +1,5 @@
-"""Publication: an issuer's documents where others can read them, while the service itself is private.
+"""An issuer's documents (OpenID Connect Discovery 1.0, section 4), and their publication: where others can read them,
+while the service itself is private.
 
 The leader writes them. Before it does, it makes sure that it still leads and that the keys are the newest, after it has
 read what it replaces: where a document tells that it has changed, an older one never takes the place of a newer one. A
@@ -16,18 +17,35 @@ import msgspec
 from attrs import evolve
 
 from ..context import Context, Job, queue
-from ..credentials import ISSUERS, SigningKeys, find_signing_keys
+from ..credentials import ISSUERS, Issuer, SigningKeys, find_signing_keys
 from ..effects import Now, ReadDocument, Record, WriteDocument
 from ..errors import Conflict, EntryDamaged, PublicationFailed
 from ..events import PublishedDocumentChanged
 from ..forms import Json
 from ..health import Occurrence
 from ..rotation import issuer_of, publication_key, replacing
+from ..settings import Settings
 from ..store import Changes, Found
-from .documents import configuration, key_set
 
 PAUSE: Final = 300.0
 """Seconds between two looks at what is published, at the most."""
+
+
+def configuration(issuer: Issuer, settings: Settings) -> dict[str, Json]:
+    """What others have to know of an issuer."""
+    address = issuer.address(settings)
+    return {
+        "issuer": address,
+        "jwks_uri": f"{address}/.well-known/keys",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["RS256"],
+    }
+
+
+def key_set(keys: SigningKeys) -> dict[str, Json]:
+    """The public halves of all keys: those that have signed, the one that signs, and the next one."""
+    return {"keys": [key.jwk for key in keys.keys]}
 
 
 async def publish(job: Job) -> None:

@@ -1,21 +1,64 @@
-"""The routes below `identity`."""
+"""The routes below `identity`: the documents of both issuers, roles for whom tokens of logins are, and such tokens."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from ..credentials import LOGINS, PLUGINS, Issuer, signed
+from attrs import evolve, frozen
+
+from ..credentials import (
+    LOGINS,
+    LONGEST_TOKEN,
+    PLUGINS,
+    SHORTEST_TOKEN,
+    Issuer,
+    find_signing_keys,
+    max_age,
+    signed,
+)
+from ..effects import RandomBytes
 from ..errors import Code, Refused
-from ..forms import schemas
-from ..messages import READ, WRITE, Answer
-from ..mounts import AUTH, SECRET, TOKEN, mount_table
+from ..forms import IDENTIFIER, lasting, one_of, schemas, setting, show, shown_members
+from ..messages import HEADERS, READ, WRITE, Answer
+from ..mounts import AUTH, IDENTITY, SECRET, TOKEN, mount_table
 from ..rotation import begin_key
-from ..routing import PLAIN, Answers, Call, Component, Route, RouteTable, capture_name, route
+from ..routing import PLAIN, Answers, Call, Component, NamedRecords, Route, RouteTable, capture_name, route
+from ..store import keys
 from ..values import rfc3339
-from . import documents, roles
-from .facts import claims_of, facts_of
-from .roles import find_role
+from .facts import FACTS, TEMPLATE, claims_of, facts_of
+from .publication import configuration, key_set
+
+KEY: Final = "default"
+"""The only key there is, by its name."""
+
+
+@frozen(kw_only=True)
+class Role:
+    """A service that tokens are for."""
+
+    client_id: str = setting(IDENTIFIER, "", "The audience of its tokens (`aud`). Empty: one is drawn.")
+    ttl: int = setting(
+        lasting(LONGEST_TOKEN, least=SHORTEST_TOKEN), 3600, "How long a token is valid; never longer than the login."
+    )
+    template: str = setting(
+        TEMPLATE,
+        "",
+        "The claims of its tokens: a JSON object, plain or in base64, with `{{NAME}}` for a value. Empty: all that is "
+        f"proven. Names: {', '.join(f'`{name}`' for name in FACTS)}.",
+    )
+    key: str = setting(one_of(KEY), KEY, "The key that signs: there is one for all roles.")
+
+
+async def _changed(call: Call, role: Role) -> tuple[Role, tuple[str, ...]]:
+    role = evolve(role, **call.given.values)
+    return (role if role.client_id else evolve(role, client_id=(await RandomBytes(16)).hex())), ()
+
+
+ROLES: Final = NamedRecords(
+    path="oidc/role", form=Role, changed=_changed, shown=lambda name, role: show(role), members=shown_members(Role)
+)
 
 
 @route("oidc/key/default/rotate", WRITE, schemas.members(TIME="signs_from"))
@@ -24,23 +67,46 @@ async def rotate_key(call: Call) -> Answer:
     return Answer(data={"signs_from": rfc3339.show(await begin_key(call.context, LOGINS))})
 
 
+CONFIGURATION: Final = schemas.members(
+    TEXT="issuer jwks_uri",
+    LIST="response_types_supported subject_types_supported id_token_signing_alg_values_supported",
+)
+KEYS: Final = schemas.members(keys=schemas.list_of(schemas.members(TEXT="use kty kid alg n e")))
+
+
+async def read_configuration(issuer: Issuer, call: Call) -> Answer:
+    """404 while the service does not know its public address."""
+    if not call.context.settings.issuer:
+        raise Refused(Code.NOT_FOUND, 'the setting "issuer" is not set')
+    return Answer(data=configuration(issuer, call.context.settings), plain=True, headers=_headers(call))
+
+
+async def read_keys(issuer: Issuer, call: Call) -> Answer:
+    found = await find_signing_keys(call.context.records, issuer)
+    return Answer(data=key_set(found.record) if found else {"keys": []}, plain=True, headers=_headers(call))
+
+
+def _headers(call: Call) -> Mapping[str, str]:
+    return {**HEADERS, "cache-control": f"public, max-age={max_age(call.context.settings.signing_key_period)}"}
+
+
 def _documents(issuer: Issuer, described: str) -> tuple[Route, ...]:
     place = f"{issuer.path.removeprefix('/v1/identity/')}/.well-known"
     return (
         Route(
             f"{place}/openid-configuration",
             READ,
-            partial(documents.read_configuration, issuer),
+            partial(read_configuration, issuer),
             f"Describes the issuer of {described}.",
-            answers=Answers(data=documents.CONFIGURATION, shape=PLAIN, refusals=(Code.NOT_FOUND,)),
+            answers=Answers(data=CONFIGURATION, shape=PLAIN, refusals=(Code.NOT_FOUND,)),
             public=True,
         ),
         Route(
             f"{place}/keys",
             READ,
-            partial(documents.read_keys, issuer),
+            partial(read_keys, issuer),
             f"Lists the keys that {described} are verified with.",
-            answers=Answers(data=documents.KEYS, shape=PLAIN),
+            answers=Answers(data=KEYS, shape=PLAIN),
             public=True,
         ),
     )
@@ -56,7 +122,7 @@ async def give_token(call: Call) -> Answer:
     mount = (await mount_table(context.records)).record.by_id.get(token.mount_id)
     if mount is None or mount.kind != AUTH or mount.id == TOKEN.id:
         raise Refused(Code.LOGIN_REQUIRED)
-    found = await find_role(context, capture_name(call))
+    found = await context.records.find(keys.role(IDENTITY.id, capture_name(call)), Role)
     if found is None:
         raise Refused(Code.ROLE_NOT_FOUND)
     if not context.settings.issuer:
@@ -81,7 +147,7 @@ COMPONENT: Final = Component(
         (
             *_documents(PLUGINS, "the identity tokens of mounts"),
             *_documents(LOGINS, "tokens of logins"),
-            *roles.ROLES.routes(
+            *ROLES.routes(
                 "Registers or updates a service that tokens of logins are for.",
                 delete="Removes a role. Its tokens stay valid until they expire.",
             ),
