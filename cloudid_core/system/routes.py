@@ -11,6 +11,7 @@ from . import (
     audit,
     capabilities,
     health,
+    internal,
     keys,
     leases,
     metrics,
@@ -19,8 +20,6 @@ from . import (
     quotas,
     recent_logins,
     retiring,
-    specifications,
-    ui_mounts,
     wrapping,
 )
 
@@ -32,9 +31,8 @@ MODULES: Final = (
     capabilities,
     mounts,
     retiring,
-    ui_mounts,
+    internal,
     recent_logins,
-    specifications,
     leases,
     audit,
     quotas,

@@ -1,16 +1,19 @@
-"""The routes that list the mounts which a client may see."""
+"""The routes below `sys/internal` that tell a client what it may see: mounts, and the interface in OpenAPI."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
+from attrs import frozen
+
 from ..effects import in_turns
 from ..errors import Code, Refused
-from ..forms import Json, schemas
+from ..forms import BOOLEAN, Json, schemas, setting
 from ..messages import READ, Answer
 from ..mounts import AUTH, SECRET, Mount, mount_table
-from ..routing import COPIED, Call, route
+from ..openapi import DOCUMENT, GENERIC_FROM, document_of, paths_of, place_of
+from ..routing import COPIED, PLAIN, Call, Component, route
 from .mounts import MOUNT, described, shown_path
 
 AT_ONCE: Final = 20_000
@@ -66,4 +69,30 @@ async def find_mount(call: Call) -> Answer:
     return Answer(data={"path": f"{mount.path}/", **described(mount)}, copy_up=True)
 
 
-ROUTES: Final = (list_visible, find_mount)
+@frozen(kw_only=True)
+class SpecificationForm:
+    generic_mount_paths: bool = setting(
+        BOOLEAN,
+        False,
+        f"Name each type of mount once, with its path as a parameter. From {GENERIC_FROM} mounts on it is always so.",
+    )
+
+
+@route("internal/specs/openapi", READ, DOCUMENT, shape=PLAIN, form=SpecificationForm, any_token=True)
+async def describe(call: Call) -> Answer:
+    """Describes all paths below which the caller has rights, as an OpenAPI 3.1 document.
+
+    The mounts are those that `sys/internal/ui/mounts` lists.
+    """
+    visible = await visible_mounts(call)
+    generic = call.form(SpecificationForm).generic_mount_paths or len(visible) >= GENERIC_FROM
+
+    def paths(mount: Mount) -> Iterator[str]:
+        component = call.context.components.of(mount)
+        if isinstance(component, Component):
+            yield paths_of(component, place_of(mount, generic=generic))
+
+    return Answer(rendered=document_of(await in_turns(visible, paths, 1)))
+
+
+ROUTES: Final = (list_visible, find_mount, describe)
