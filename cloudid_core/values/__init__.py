@@ -1,12 +1,11 @@
 """Values with a grammar: parsed once, where input arrives; the rest of the code relies on it."""
 
 from . import coercion, duration, json_text, listing, names, network, resource_id, rfc3339
-from .bounds import DAY, LONGEST_BELIEF, LONGEST_DELAY, LONGEST_INTERVAL, LONGEST_LIFE, LONGEST_SECRET
+from .bounds import DAY, LONGEST_BELIEF, LONGEST_DELAY, LONGEST_INTERVAL, LONGEST_LIFE, LONGEST_SECRET, least
 from .coercion import boolean, text
 from .folding import fold, fold_location, folds_to
 from .guid import GUID, guid_as_written, uuid_text
 from .json_text import computed
-from .limits import least
 from .listing import comma_list
 from .names import NAME, are_same, mount_path, name, policy_name
 from .resource_id import (

@@ -1,4 +1,7 @@
-"""The longest durations that a request or a setting may give, in seconds. The reference has them beside each field."""
+"""Bounds: the longest durations that a request or a setting may give, in seconds, and the lower of two limits.
+
+The reference has them beside each field.
+"""
 
 from __future__ import annotations
 
@@ -17,3 +20,8 @@ LONGEST_BELIEF: Final = 31 * DAY
 """For which an answer of the provider is reused or mistrusted."""
 LONGEST_DELAY: Final = 3600
 """Before a call is tried again: nobody waits longer for an answer."""
+
+
+def least(first: int, second: int) -> int:
+    """The smaller of two limits, where 0 means that there is none."""
+    return min(first or second, second or first)

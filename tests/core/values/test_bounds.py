@@ -1,4 +1,4 @@
-"""Every duration that a request or a setting may give has an upper bound, which the reference prints."""
+"""Every duration that a request or a setting may give has an upper bound, which the reference prints; and limits."""
 
 from __future__ import annotations
 
@@ -44,3 +44,8 @@ def test_the_bound_is_told_and_can_be_given(name: str) -> None:
 
 def test_all_kinds_of_durations_are_looked_at() -> None:
     assert len(ALL) > 30
+
+
+@pytest.mark.parametrize("first, second, expected", [(0, 0, 0), (5, 0, 5), (0, 5, 5), (3, 5, 3), (5, 3, 3)])
+def test_no_limit_is_not_the_least(first: int, second: int, expected: int) -> None:
+    assert bounds.least(first, second) == expected
