@@ -28,23 +28,16 @@ async def platform_token(resource: str, client_id: str, deadline: Deadline, *, r
     retry = 0
     while True:
         await deadline.remaining()
-        answer = await _try(resource, client_id)
-        if isinstance(answer, PlatformToken):
-            return answer
-        now = await Now()
-        pause = _pause(answer.status, retry, now - started_at) if retries else None
-        if pause is None or now + pause + SHORTEST_TRY > deadline.at:
-            raise answer
-        if answer.status != GONE:
-            retry += 1
-        await Sleep(pause)
-
-
-async def _try(resource: str, client_id: str) -> PlatformToken | PlatformTokenUnavailable:
-    try:
-        return await ReadPlatformToken(resource, client_id)
-    except PlatformTokenUnavailable as refusal:
-        return refusal
+        try:
+            return await ReadPlatformToken(resource, client_id)
+        except PlatformTokenUnavailable as refusal:
+            now = await Now()
+            pause = _pause(refusal.status, retry, now - started_at) if retries else None
+            if pause is None or now + pause + SHORTEST_TRY > deadline.at:
+                raise
+            if refusal.status != GONE:
+                retry += 1
+            await Sleep(pause)
 
 
 def _pause(status: int | None, retry: int, waited: float) -> float | None:
