@@ -18,6 +18,7 @@ from jwt import PyJWK, PyJWTError
 from ..clouds import Cloud
 from ..effects import HttpRequest, HttpResponse, Now, gather, together
 from ..errors import ProviderProblem
+from ..values import GUID
 from ..values.guid import guid
 from .calls import RetryBudget, deliver
 from .responses import nonsense, problem_of, read
@@ -35,7 +36,7 @@ ANY_TENANT: Final = "{tenantid}"
 MOST_KEYS: Final = 100
 _LONGEST_TEXT: Final = 512
 _LONGEST_NUMBER: Final = 1400  # characters of base64url for `LONGEST_KEY` bits
-_ISSUER: Final = re.compile(r"https?://[!-~]+/([0-9A-Fa-f-]{36})/(?:v2\.0)?")
+_ISSUER: Final = re.compile(rf"https?://[!-~]+/({GUID.pattern})/(?:v2\.0)?")
 
 
 @frozen
@@ -160,7 +161,4 @@ def _tenant_id(documents: list[_Document], tenant: str) -> str:
 
 def _id_in(issuer: str) -> str:
     match = _ISSUER.fullmatch(issuer) if len(issuer) <= _LONGEST_TEXT else None
-    try:
-        return guid(match[1]) if match else ""
-    except ValueError:
-        return ""
+    return match[1].lower() if match else ""
