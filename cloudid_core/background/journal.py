@@ -88,10 +88,10 @@ def marker(context: Context, intent_id: str) -> str:
 
 async def open_intent(
     context: Context,
-    *,
     intent_id: str,
     mount_id: str,
     provisioned: Provisioned,
+    *,
     until: Instant,
     expects: Mapping[str, int],
     role: str = "",

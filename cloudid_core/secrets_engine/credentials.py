@@ -110,15 +110,10 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
     await require_within_ceiling(client, config, role.record)
     await require_changed(context, mount, config, role.record)
     plan = await _plan(call, client, role.record, name)
+    at_stake, expects = evolve(plan.provisioned, purge=True), {**role.expected, **config_expects}
+    room = await room_for_lease(context, mounts, mount.id, name, role.record.max_leases)
     intent = await open_intent(
-        context,
-        intent_id=plan.id,
-        mount_id=mount.id,
-        provisioned=evolve(plan.provisioned, purge=True),
-        until=call.deadline.at,
-        expects={**role.expected, **config_expects},
-        role=name,
-        more=await room_for_lease(context, mounts, mount.id, name, role.record.max_leases),
+        context, plan.id, mount.id, at_stake, until=call.deadline.at, expects=expects, role=name, more=room
     )
     return client, plan, intent
 

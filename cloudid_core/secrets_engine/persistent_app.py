@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
-from ..background import Intent, abandon, abandoned_intent, closing, find_intent, marker, open_intent
+from ..background import abandon, abandoned_intent, closing, find_intent, marker, open_intent
 from ..context import Context, Due
 from ..effects import Instant
 from ..errors import CloudidError, Code, Refused
 from ..mounts import Mount
 from ..provider import Client, Provisioned, describe_application, identities_for_writing
 from ..routing import Call, capture_name
-from ..store import Changes, Found, keys
+from ..store import Changes, keys
 from ..tokens import new_id
 from ..values import fold
 from .ceiling import Ceiling
@@ -134,7 +134,8 @@ async def _make(call: Call, client: Client, key: str, role: Role, grounds: Chang
         assignments=paths_of(planned),
         purge=True,
     )
-    intent = await _open(call, intent_id, at_stake, grounds.expects)
+    until, expects = call.deadline.at, grounds.expects
+    intent = await open_intent(call.context, intent_id, call.mount.id, at_stake, until=until, expects=expects)
     try:
         made = await make_application(client, at_stake, role.normal.tags, role.sign_in_audience)
         await grant(client, made.member_id, planned, role.memberships)
@@ -155,7 +156,8 @@ async def _change(
     member_id = kept.provisioned.member_id
     nothing = Provisioned(made_at=call.now, tenant=client.tenant, member_id=member_id)
     at_stake = evolve(nothing, assignments=paths_of(planned)).with_memberships(change.joined)
-    intent = await _open(call, kept.change_id, at_stake, grounds.expects)
+    until, expects = call.deadline.at, grounds.expects
+    intent = await open_intent(call.context, kept.change_id, call.mount.id, at_stake, until=until, expects=expects)
     try:
         if change.described:
             audience = provider_spelling(role.sign_in_audience)
@@ -172,17 +174,6 @@ async def _change(
     except CloudidError as failure:
         await abandon(call.context, intent, failure)
         raise
-
-
-async def _open(call: Call, intent_id: str, at_stake: Provisioned, expects: Mapping[str, int]) -> Found[Intent]:
-    return await open_intent(
-        call.context,
-        intent_id=intent_id,
-        mount_id=call.mount.id,
-        provisioned=at_stake,
-        until=call.deadline.at,
-        expects=expects,
-    )
 
 
 def _persisted(

@@ -102,14 +102,7 @@ async def replace_secret(
         password_name=marker(context, intent_id),
         proof=role.proof,
     )
-    intent = await open_intent(
-        context,
-        intent_id=intent_id,
-        mount_id=mount.id,
-        provisioned=at_stake,
-        until=client.deadline.at,
-        expects=expects,
-    )
+    intent = await open_intent(context, intent_id, mount.id, at_stake, until=client.deadline.at, expects=expects)
     try:
         wanted = Wanted(
             proof=role.proof,

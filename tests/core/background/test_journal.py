@@ -49,14 +49,8 @@ KINDS: Final = frozenset(FaultKind) - {FaultKind.CRASH_BEFORE}
 
 
 async def begin(context: Context, mount_id: str, now: Instant, intent_id: str = "i") -> Found[Intent]:
-    return await open_intent(
-        context,
-        intent_id=intent_id,
-        mount_id=mount_id,
-        provisioned=Provisioned(made_at=now, unique_name=marker(context, intent_id)),
-        until=now + DEADLINE,
-        expects={GUARD: 0},
-    )
+    provisioned = Provisioned(made_at=now, unique_name=marker(context, intent_id))
+    return await open_intent(context, intent_id, mount_id, provisioned, until=now + DEADLINE, expects={GUARD: 0})
 
 
 async def make(context: Context, mount_id: str) -> None:
