@@ -19,138 +19,122 @@ class Consequence(Enum):
 
 
 class HealthProblem(Enum):
-    """Every problem that health can tell: its text, its consequence, and what mends it.
+    """Every problem that health can tell: its text, what mends it, and its consequence unless the service goes on.
 
     The name in lower case is the code. Where a request mends the problem, that is method, path and body of the request.
     Everybody sees codes; texts and what mends them are for tokens that may read `sys/health`.
     """
 
     # Why requests should go to another node
-    STORE_UNAVAILABLE = ("the store cannot be read or written", Consequence.CANNOT_SERVE, "the server's log says why")
+    STORE_UNAVAILABLE = ("the store cannot be read or written", "the server's log says why", Consequence.CANNOT_SERVE)
     AUDIT_UNAVAILABLE = (
         "no audit device can record, so that requests are refused",
-        Consequence.CANNOT_SERVE,
         "the server's log says why; a device is tried again every few seconds",
+        Consequence.CANNOT_SERVE,
     )
     CLOCK_APART = (
         "this machine's clock is {seconds} s {side} the store's",
-        Consequence.CANNOT_SERVE,
         "set the clock that is wrong, and let NTP keep it",
+        Consequence.CANNOT_SERVE,
     )
 
     # What an operator should know
     SETTINGS_DIFFER = (
         "settings differ from those of another node: {names}",
-        Consequence.GOES_ON,
         "give all nodes the same settings, and restart those that had others",
     )
     CREDENTIAL_AT_RISK = (
         "the root credential of {mount}: {reason}",
-        Consequence.GOES_ON,
         "GET {mount}/rotation tells its state; another secret is written with POST {mount}/config",
     )
     STATIC_SECRET_AT_RISK = (
         "the secret of the static role {role} of {mount}: {reason}",
-        Consequence.GOES_ON,
         "GET {mount}/static-roles/{role} tells its state; POST {mount}/rotate-role/{role} tries at once",
     )
     REVOCATIONS_FAILING = (
         "{mount} has leases that could not be revoked in several attempts: {count}",
-        Consequence.GOES_ON,
         "GET sys/leases has the reason of each",
     )
     SIGNING_KEYS_OUTDATED = (
         "the signing keys of the tenant {tenant} could not be fetched for hours: {reason}",
-        Consequence.GOES_ON,
         "let the server reach the provider's login service: a day after the last success logins are refused",
     )
     ISSUER_UNPUBLISHED = (
         "the documents of the issuer {issuer} could not be published: {reason}",
-        Consequence.GOES_ON,
         "let the server write and read at publish_to: until then no new key signs",
     )
     BACKGROUND_FAILING = (
         "background work ({work}) has failed {count} times in a row: {reason}",
-        Consequence.GOES_ON,
         "the server's log says why",
     )
     FOLDER_NOT_APPLIED = (
         "the folder {folder} is not applied: {reason}",
-        Consequence.GOES_ON,
         "mend what the reason names; the server tries again each minute, and at once when it gets SIGHUP",
     )
     DUE_NAME_DAMAGED = (
         "the store has an entry {key}, which is no name of work that is due",
-        Consequence.GOES_ON,
         "nothing is due there: remove the entry from the store while no server uses it",
     )
 
     STORE_SHARED = (
         "others than its owner may use the store's file, whose mode is {mode}",
-        Consequence.GOES_ON,
         "run chmod 600 on it, or accept it by the setting allow_shared_store",
     )
     PLAIN_HTTP = (
         "tokens and secrets travel unencrypted beyond this machine",
-        Consequence.GOES_ON,
         "set tls_certificate and tls_key, listen on loopback, or accept it by the setting allow_plain_http",
     )
     STORE_MISNAMED = (
         "the name of the store's file looks like the address of a database",
-        Consequence.GOES_ON,
         "stop the server, rename the file and name it in the settings; change the password if the name has one",
     )
 
     STORE_CUT_SHORT = (
         "the store lacks the last {count} acknowledged commits: its files were cut short, or are an older copy",
-        Consequence.GOES_ON,
         "restore the newest backup, or restart to go on with what is there",
     )
 
     # What was stored before a rule became stricter (`system.stored_rules`)
     CONFIG_INVALID = (
         'the configuration of {mount} has a text in "{field}" that is no longer accepted',
-        Consequence.REFUSED,
         'POST {mount}/config {{"{field}": "…"}}',
+        Consequence.REFUSED,
     )
     DELAY_CLAMPED = (
         '"{field}" of the configuration of {mount} is longer than {most} s, and counts as that',
-        Consequence.GOES_ON,
         'POST {mount}/config {{"{field}": {most}}}',
     )
     LIST_TOO_LONG = (
         'the token role {role} has more values in "{field}" than may be written: each token made with it is slow',
-        Consequence.GOES_ON,
         'POST auth/token/roles/{role} {{"{field}": "…"}}',
     )
     SELF_TARGET = (
         "the role {role} of {mount} points at an application that the service proves itself with",
-        Consequence.REFUSED,
         "DELETE {mount}/{path}",
+        Consequence.REFUSED,
     )
 
     AUDIT_KEYS_SECRET = (
         '{mount} asks audit devices for "{field}" unhashed, but holds a secret there: it stays hashed',
-        Consequence.GOES_ON,
         'POST sys/mounts/{mount}/tune {{"{setting}": "…"}}',
     )
     AUDIT_FILE_ANYWHERE = (
         "the file of the audit device {device} was chosen by a request that could name any file of the server",
-        Consequence.GOES_ON,
         "declare the device in the settings, or disable it and enable it again with a file below audit_directory",
     )
+
+    def __init__(self, text: str, remedy: str, consequence: Consequence = Consequence.GOES_ON) -> None:
+        self._text = text
+        self._remedy = remedy
+        self.consequence = consequence
 
     @property
     def code(self) -> str:
         return self.name.lower()
 
-    @property
-    def consequence(self) -> Consequence:
-        return self.value[1]
-
     def text(self, occurrence: Occurrence) -> str:
-        return self.value[0].format_map(occurrence)
+        return self._text.format_map(occurrence)
 
     def remedy(self, occurrence: Occurrence) -> str:
         """What mends it."""
-        return self.value[2].format_map(occurrence)
+        return self._remedy.format_map(occurrence)

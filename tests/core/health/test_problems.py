@@ -38,7 +38,7 @@ def test_a_row_can_be_told(problem: HealthProblem) -> None:
 
 @pytest.mark.parametrize("problem", HealthProblem)
 def test_a_row_is_shown_in_the_documentation_with_its_names(problem: HealthProblem) -> None:
-    named = re.findall(r"(?<!\{)\{(\w+)\}", problem.value[0] + problem.value[2])
+    named = re.findall(r"(?<!\{)\{(\w+)\}", problem.value[0] + problem.value[1])
     shown = problem.text(Placeholders()) + problem.remedy(Placeholders())
     assert set(named) <= set(re.findall(r"\{(\w+)\}", shown))
 
