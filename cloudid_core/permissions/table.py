@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
@@ -31,9 +32,8 @@ class Need:
 
 @frozen(kw_only=True)
 class Feature:
-    """A row of the table. `kind` is that of the mount."""
+    """A row of the table."""
 
-    kind: str
     name: str
     needs: tuple[Need, ...]
     doc: str
@@ -49,8 +49,8 @@ def _action(page: str, name: str) -> Need:
     )
 
 
-def _feature(kind: str, name: str, doc: str, *needs: Need) -> Feature:
-    return Feature(kind=kind, name=name, needs=needs, doc=doc)
+def _feature(name: str, doc: str, *needs: Need) -> Feature:
+    return Feature(name=name, needs=needs, doc=doc)
 
 
 COMPUTE: Final = "compute"
@@ -67,34 +67,29 @@ CHECK: Final = "the check of permissions"
 CHECK_DOC: Final = "Without it the provider does not say which actions are granted, and all of them count as missing."
 ROTATE: Final = "rotate-root, scheduled rotation"
 
-FEATURES: Final = (
+FOR_LOGINS: Final = (
     _feature(
-        AUTH,
         "login with any token",
         "The tenant's signing keys are public. Roles that bind only principals or groups need no credential.",
     ),
     _feature(
-        AUTH,
         "roles that bind resources: virtual machines",
         "The machine, its location, its scale set and its identities, in every bound subscription.",
         _action(COMPUTE, "Microsoft.Compute/virtualMachines/read"),
         READ_IDENTITIES,
     ),
     _feature(
-        AUTH,
         "roles that bind resources: scale sets",
         "The scale set and its identities.",
         _action(COMPUTE, "Microsoft.Compute/virtualMachineScaleSets/read"),
         READ_IDENTITIES,
     ),
     _feature(
-        AUTH,
         "roles that bind resources: other resources",
         "The versions of the resource type's interface; and `<provider>/<type>/read` for each type that logs in.",
         _action(MANAGEMENT, "Microsoft.Resources/subscriptions/providers/read"),
     ),
     _feature(
-        AUTH,
         "bound_group_ids of principals in more groups than a token holds",
         "The directory is asked for the groups of the service principal.",
         _directory(
@@ -105,10 +100,11 @@ FEATURES: Final = (
             "Directory.ReadWrite.All",
         ),
     ),
-    _feature(AUTH, ROTATE, "With `OwnedBy`, the application must be among its own owners.", ADD_PASSWORDS),
-    _feature(AUTH, CHECK, CHECK_DOC, READ_PERMISSIONS),
+    _feature(ROTATE, "With `OwnedBy`, the application must be among its own owners.", ADD_PASSWORDS),
+    _feature(CHECK, CHECK_DOC, READ_PERMISSIONS),
+)
+FOR_CREDENTIALS: Final = (
     _feature(
-        SECRET,
         "roles with azure_roles",
         "Applications and principals are made and removed, and assigned at the scopes of the role.",
         MAKE_APPLICATIONS,
@@ -117,14 +113,12 @@ FEATURES: Final = (
         _action(MANAGEMENT, "Microsoft.Authorization/roleAssignments/delete"),
     ),
     _feature(
-        SECRET,
         "roles with azure_groups",
         "Principals are made as for `azure_roles` and become members of groups; `OwnedBy` is not enough.",
         _directory("group-post-members", "Application.ReadWrite.All"),
         _directory("group-post-members", "GroupMember.ReadWrite.All", "Group.ReadWrite.All", "Directory.ReadWrite.All"),
     ),
     _feature(
-        SECRET,
         "roles with directory_roles",
         "Principals are made as for `azure_roles` and get roles of the directory. Who has this permission can give"
         " anybody any role of the directory: grant it only if roles ask for them.",
@@ -132,7 +126,6 @@ FEATURES: Final = (
         _directory("rbacapplication-post-roleassignments", "RoleManagement.ReadWrite.Directory"),
     ),
     _feature(
-        SECRET,
         "roles with app_roles",
         "Principals are made as for `azure_roles` and get app roles of APIs. Who has this permission can give"
         " anybody any app role, also those of the directory's API: grant it only if roles ask for them.",
@@ -141,41 +134,38 @@ FEATURES: Final = (
         _directory("serviceprincipal-get", "Application.Read.All", "Application.ReadWrite.All", "Directory.Read.All"),
     ),
     _feature(
-        SECRET,
         "roles with application_object_id",
         "Passwords are added to an application, for leases, `token_scopes` and static roles."
         " `Application.ReadWrite.OwnedBy` is enough if we own it.",
         _directory("application-addpassword", "Application.ReadWrite.All"),
     ),
     _feature(
-        SECRET,
         "roles with proof federated_credential",
         "A federated identity credential is added to the role's application. `Application.ReadWrite.OwnedBy` is"
         " enough if we own it.",
         _directory("application-post-federatedidentitycredentials", *OWNED_OR_ALL),
     ),
     _feature(
-        SECRET,
         "roles with proof certificate",
         "A certificate is added to the role's application. `Application.ReadWrite.OwnedBy` is enough if we own it.",
         _directory("application-update", *OWNED_OR_ALL),
     ),
     _feature(
-        SECRET,
         "permanently_delete",
         "Deleted applications and principals are removed for good.",
         _directory("directory-deleteditems-delete", *OWNED_OR_ALL),
     ),
     _feature(
-        SECRET,
         "reconcile",
         "Applications and principals are listed; a repair needs what made them.",
         _directory("application-list", "Application.Read.All", *OWNED_OR_ALL, "Directory.Read.All"),
     ),
-    _feature(SECRET, ROTATE, "With `OwnedBy`, the application must be among its own owners.", ADD_PASSWORDS),
-    _feature(SECRET, CHECK, CHECK_DOC, READ_PERMISSIONS),
+    _feature(ROTATE, "With `OwnedBy`, the application must be among its own owners.", ADD_PASSWORDS),
+    _feature(CHECK, CHECK_DOC, READ_PERMISSIONS),
 )
+FEATURES: Final[Mapping[str, tuple[Feature, ...]]] = {AUTH: FOR_LOGINS, SECRET: FOR_CREDENTIALS}
+"""By the kind of a mount."""
 
 
 def features_of(kind: str) -> tuple[Feature, ...]:
-    return tuple(feature for feature in FEATURES if feature.kind == kind)
+    return FEATURES[kind]
