@@ -161,14 +161,10 @@ async def drop_remains(context: Context, mount: Mount, now: Instant, deadline: D
     """Drop the records of everything that a retired mount has at the provider. The background wipes its storage."""
     dropped = Dropped()
     await context.components.of(mount).release(context, mount, now, NO_FENCE)
-    prefix = keys.mount_leases(mount.id)
-    while page := await ListKeys(prefix, "", PAGE):
-        await deadline.remaining()
-        await _drop_leases(context, mount, page, prefix, dropped)
-    prefix = keys.intents(mount.id)
-    while page := await ListKeys(prefix, "", PAGE):
-        await deadline.remaining()
-        await _drop_intents(context, mount, page, prefix, dropped)
+    for prefix, drop in ((keys.mount_leases(mount.id), _drop_leases), (keys.intents(mount.id), _drop_intents)):
+        while page := await ListKeys(prefix, "", PAGE):
+            await deadline.remaining()
+            await drop(context, mount, page, prefix, dropped)
     for prefix in (keys.roles(mount.id), keys.static_roles(mount.id), keys.static_rotations(mount.id)):
         while page := await ListKeys(prefix, "", PAGE):  # `release` has passed over the damaged ones
             await context.records.commit(Changes(deletes=page))
