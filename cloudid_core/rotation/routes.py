@@ -6,7 +6,6 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from ..context import Context
 from ..credentials import SecretHolder, credentials_of
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused, reason_of, without_provider_code
@@ -128,18 +127,14 @@ async def read_rotation(call: Call) -> Answer:
     """
     context, mount = call.context, call.mount
     root = await find_root(context, mount)
-    state = await state_of(context, mount.id, "", root.record if root else None)
     if root is None:
-        return Answer(data={"credential_source": None, **state, "last_error": as_told(call, str(state["last_error"]))})
+        return Answer(data={"credential_source": None, **await state_of(call, "", None)})
+    state = await state_of(call, "", root.record, refused_access(context, mount, root.version))
     used = effective(root.record, context.settings.environment)
-    error = state["last_error"] or refused_access(context, mount, root.version)
-    data: dict[str, Json] = {
-        "credential_source": credentials_of(context, mount, used).source.value,
-        **state,
-        "last_error": as_told(call, str(error)),
-    }
+    source = credentials_of(context, mount, used).source.value
     warnings = await credential_warnings(context, mount, root.record, call.now)
-    return Answer(data=data, warnings=tuple(as_told(call, warning) for warning in warnings))
+    told = tuple(as_told(call, warning) for warning in warnings)
+    return Answer(data={"credential_source": source, **state}, warnings=told)
 
 
 def as_told(call: Call, reason: str) -> str:
@@ -147,17 +142,17 @@ def as_told(call: Call, reason: str) -> str:
     return reason if may_read_config(call.caller, call.mount) else without_provider_code(reason)
 
 
-async def state_of(context: Context, mount_id: str, role: str, holder: SecretHolder | None) -> dict[str, Json]:
-    """How the rotation of a holder's secret stands."""
-    found = await find_rotation(context, mount_id, role)
-    planned = await find_plan(context, mount_id, role)
-    rotation = found.record if found else Rotation(mount_id=mount_id)
+async def state_of(call: Call, role: str, holder: SecretHolder | None, refused: str = "") -> dict[str, Json]:
+    """How the rotation of a holder's secret stands. `refused`: the error where the rotation itself has none."""
+    found = await find_rotation(call.context, call.mount.id, role)
+    planned = await find_plan(call.context, call.mount.id, role)
+    rotation = found.record if found else Rotation(mount_id=call.mount.id)
     key = rotation.key_of(holder.client_secret) if holder else None
     return {
         "phase": rotation.phase.value,
         "last_rotation": shown_time(rotation.rotated_at),
         "next_rotation": shown_time(planned.record.rotate_at) if planned else None,
-        "last_error": rotation.error or (planned.record.error if planned else ""),
+        "last_error": as_told(call, rotation.error or (planned.record.error if planned else "") or refused),
         "note": rotation.note,
         "expires": shown_time(key.expires_at) if key else None,
     }

@@ -233,8 +233,7 @@ async def may_rotate(context: Context, mount: Mount, name: str) -> Changes:
 async def read_static_role(call: Call) -> Answer:
     """Reads a static role, and how its rotation stands."""
     found = await find_static_role(call.context, call.mount, capture_name(call))
-    state = await state_of(call.context, call.mount.id, capture_name(call), found.record)
-    state["last_error"] = as_told(call, str(state["last_error"]))
+    state = await state_of(call, capture_name(call), found.record)
     return Answer(data={**show(found.record), "ttl": found.record.rotation_period, **state})
 
 
