@@ -109,6 +109,11 @@ APP_ROLES: Final = FieldType(
 )
 
 
+def _allowing(kind: FieldType[Allowed], doc: str) -> Allowed:
+    """A list of the ceiling, which reads leave out until it is set."""
+    return setting(kind, Allowed(), doc, shown_empty=False)
+
+
 @frozen(kw_only=True, slots=False)  # a configuration has two bases, of which one may have slots
 class Ceiling:
     """The part of a configuration that limits roles.
@@ -117,33 +122,23 @@ class Ceiling:
     nothing; null allows everything of its kind.
     """
 
-    allowed_scopes: Allowed = setting(
+    allowed_scopes: Allowed = _allowing(
         SCOPES,
-        Allowed(),
         "Scopes at and below which roles may make assignments. The root and management groups allow themselves alone.",
-        shown_empty=False,
     )
-    allowed_role_definitions: Allowed = setting(
-        NAMES, Allowed(), "Role definitions that roles may assign, by id or name.", shown_empty=False
+    allowed_role_definitions: Allowed = _allowing(NAMES, "Role definitions that roles may assign, by id or name.")
+    allowed_application_ids: Allowed = _allowing(
+        IDS, "Existing applications that roles may lend, by object id or client id."
     )
-    allowed_application_ids: Allowed = setting(
-        IDS, Allowed(), "Existing applications that roles may lend, by object id or client id.", shown_empty=False
-    )
-    allowed_group_ids: Allowed = setting(
-        NAMES, Allowed(), "Groups that roles may have principals join, by id or name.", shown_empty=False
-    )
-    allowed_directory_roles: Allowed = setting(
+    allowed_group_ids: Allowed = _allowing(NAMES, "Groups that roles may have principals join, by id or name.")
+    allowed_directory_roles: Allowed = _allowing(
         LISTED_NAMES,
-        Allowed(),
         "Roles of the directory that roles may hand out, by id or name: none but these, whatever else is set.",
-        shown_empty=False,
     )
-    allowed_app_roles: Allowed = setting(
+    allowed_app_roles: Allowed = _allowing(
         APP_ROLES,
-        Allowed(),
         "App roles that roles may hand out, as objects of `resource_id`, the principal of the API, and `app_role_id`: "
         "none but these, whatever else is set.",
-        shown_empty=False,
     )
     deny_privileged_roles: bool = setting(
         BOOLEAN,
