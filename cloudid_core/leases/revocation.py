@@ -79,11 +79,6 @@ async def forget_lease(context: Context, lease_id: str, mount_id: str, now: Inst
     return True
 
 
-async def revoke(job: Job, found: Found[Lease]) -> None:
-    """Make one attempt in the background to remove the objects of a lease. The next is due after a growing pause."""
-    await _attempt(job, found, due_at=await queue.retry_at(job, found.record.attempts + 1))
-
-
 @retry_on_conflict
 async def revoke_now(job: Job, due_at: Instant) -> Removal | None:
     """Make one attempt in a request to remove the objects of a lease; `None` if there is no such lease.
@@ -125,7 +120,10 @@ async def _note(job: Job, claimed: Lease, removal: Removal) -> None:
 
 
 async def end_lease_when_due(job: Job) -> None:
-    """Revoke a lease that has expired or is to end. A damaged one is listed among those that are stuck."""
+    """Make one attempt in the background to revoke a lease that has expired or is to end; the next comes after a pause.
+
+    A damaged one is listed among those that are stuck.
+    """
     try:
         found = await find_lease(job.context, job.ref)
     except EntryDamaged:
@@ -134,7 +132,7 @@ async def end_lease_when_due(job: Job) -> None:
     if found is None or found.record.due_key != job.key:
         await queue.drop(job, keys.lease(job.ref), found)
     else:
-        await revoke(job, found)
+        await _attempt(job, found, due_at=await queue.retry_at(job, found.record.attempts + 1))
 
 
 async def end_intent(job: Job) -> None:

@@ -129,10 +129,7 @@ def _known(client: Client, key: Hashable, now: Instant) -> Fact[Any] | None:
     known: Fact[Any] | None = client.caches.facts.peek(key)
     if known is None:
         return None
-    max_age = client.settings.fact_max_age if _is_whole(known.content) else client.settings.missing_max_age
+    is_whole = known.content is not None and not (isinstance(known.content, Machine) and known.content.unread)
+    # What the provider does not know, or cannot read, may be there soon.
+    max_age = client.settings.fact_max_age if is_whole else client.settings.missing_max_age
     return known if 0 <= now - known.asked_at < max_age else None
-
-
-def _is_whole(content: Any) -> bool:
-    """Whether the provider answered in full. What it does not know or cannot read may be there soon."""
-    return content is not None and not (isinstance(content, Machine) and content.unread)

@@ -104,7 +104,7 @@ def make_plan(
         rotated_at = None
     since = _since(rule, before, now)
     slot = FIRST if holder.awaits_secret else _slot(rule, since, rotated_at, before, now) if rule else None
-    early = early_at(key)
+    early = _ahead(key, DAY, 2)  # a day before its end, or at half its life, whatever the rule says
     rotate_at = now if slot == FIRST else None if slot is None else min(slot, early)
     tried = before if before is not None and before.slot == slot and before.attempts > 0 else None
     not_before = tried.not_before if tried else 0.0
@@ -144,11 +144,6 @@ def _slot(rule: Rule, since: Instant, rotated_at: Instant | None, before: Plan |
     if before.slot <= now and (is_done or not rule.is_open(before.slot, now)):
         return following
     return min(before.slot, following)  # a clock that was set back has slots before it
-
-
-def early_at(key: Key | None) -> Instant:
-    """When a secret has to be replaced whatever the rule says: a day before its end, or at half its life."""
-    return _ahead(key, DAY, 2)
 
 
 def next_warning(key: Key | None, warned_at: Instant) -> Instant:
