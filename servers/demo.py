@@ -20,12 +20,11 @@ import click
 import httpx
 from attrs import field, frozen
 
-from .command import METADATA, STRANGER
+from .client import RESOURCE
+from .command import MACHINE, METADATA, STRANGER, machine_of
 from .terminal import Failed, run
 
-RESOURCE: Final = "https://management.azure.com/"
 AUDIENCE: Final = "api://AzureADTokenExchange"
-MACHINE: Final = "web"
 PERIOD_SECONDS: Final = 5
 SERVERS: Final = ("trio", "aiohttp")
 PATIENCE: Final = 30.0
@@ -256,7 +255,7 @@ def without_secret(typist: Typist) -> None:
     root = story.started.root_token
     world = story.cloud("GET", "/simulator/world")
     application = world["applications"][0]
-    [machine] = [machine for machine in world["machines"] if machine["name"] == MACHINE]
+    machine = machine_of(world)
 
     story.tell("The authentication method needs no secret at all: the cloud is told to trust what the service signs.")
     document = "identity/oidc/plugins/.well-known/openid-configuration"

@@ -6,7 +6,6 @@ too, and ends it.
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -15,12 +14,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import httpx
 from attrs import frozen
 
-from .demo import LEASE_SECONDS, PATIENCE, RESOURCE, DemoFailed, Started, Storyteller, alive, stopping
+from .client import RESOURCE
+from .command import MACHINE, first_writes, machine_of
+from .demo import LEASE_SECONDS, PATIENCE, DemoFailed, Started, Storyteller, alive, stopping
 from .provider_simulator import Simulator, start
 from .stores.etcd.temporary import NoEtcd, address_of, temporary_cluster
 from .stores.postgres.temporary import NoPostgres, temporary_server
@@ -69,92 +70,40 @@ def prepare(settings: Path) -> str:
     return done.stdout.partition("root token: ")[2].strip()
 
 
+def prepare_roles(story: Storyteller) -> None:
+    """Connect the service with the cloud, as `cloudid dev` does."""
+    story.tell("The operator connects the service with the cloud: a role for machines, and one to lend credentials.")
+    root = story.started.root_token
+    for path, body in first_writes(story.cloud("GET", "/simulator/world")):
+        story.ask("POST", path, token=root, body=body)
+    story.ask("POST", "cloud/roles/reader", token=root, body={"ttl": LEASE_SECONDS, "max_ttl": "1h"})
+
+
 def share_tokens(one: Storyteller, other: Storyteller) -> str:
     """A token of one node is used and revoked at the other; answers another token."""
     token = log_in(one)
     other.tell(f"The other node, {other.started.url}, knows the token too.")
-    other.ask("GET", "auth/token/lookup-self", token=token)
+    found = other.ask("GET", "auth/token/lookup-self", token=token)["data"]
+    other.show(display_name=found["display_name"], verified_facts=found["meta"])
     other.tell("It is revoked there, and counts nowhere any more.")
     other.ask("POST", "auth/token/revoke-self", token=token)
     one.ask("GET", "auth/token/lookup-self", token=token, refused=403)
-    one.tell("The machine logs in again.")
-    return log_in_again(one)
+    return log_in(one)
 
 
 def log_in(story: Storyteller) -> str:
-    """From a machine's metadata service to a service token that works; answers the token."""
-    root = story.started.root_token
-    world = story.cloud("GET", "/simulator/world")
-    application, machine = world["applications"][0], world["machines"][0]
-
-    story.tell("The operator tells the authentication method which tenant it serves, and with which credentials.")
-    config = {name: application[name] for name in ("client_id", "client_secret")}
-    story.ask(
-        "POST", "auth/cloud/config", token=root, body={**config, "tenant_id": world["tenant"], "resource": RESOURCE}
-    )
-
-    story.tell("A role admits the machines of one resource group at one location.")
-    role = {
-        "bound_subscription_ids": [machine["subscription"]],
-        "bound_resource_groups": [machine["resource_group"]],
-        "bound_locations": [machine["location"]],
-        "token_policies": ["app"],
-        "token_ttl": "1h",
-    }
-    story.ask("POST", "auth/cloud/role/app", token=root, body=role)
-    policy = 'path "cloud/creds/*" { capabilities = ["read"] }\npath "sys/leases/*" { capabilities = ["update"] }'
-    story.ask("POST", "sys/policies/acl/app", token=root, body={"policy": policy})
-
-    story.tell(f"The machine {machine['name']!r} asks its metadata service for its signed identity.")
-    form = credentials(story, machine)
-    story.show(jwt=f"{form['jwt'][:24]}… ({len(form['jwt'])} characters)")
-
-    story.tell("It logs in with it.")
-    token = _log_in_with(story, form)
-
-    story.tell("The service token works.")
-    found = story.ask("GET", "auth/token/lookup-self", token=token)["data"]
-    story.show(display_name=found["display_name"], verified_facts=found["meta"])
-    return token
-
-
-def log_in_again(story: Storyteller) -> str:
-    """Another token for the same machine."""
-    return _log_in_with(story, credentials(story, story.cloud("GET", "/simulator/world")["machines"][0]))
-
-
-def _log_in_with(story: Storyteller, form: dict[str, str]) -> str:
+    """From a machine's metadata service to a service token; answers the token."""
+    story.tell(f"The machine {MACHINE} asks its metadata service for its signed identity, and logs in with it.")
+    machine = machine_of(story.cloud("GET", "/simulator/world"))
+    query = {"api-version": "2018-02-01", "resource": RESOURCE}
+    path = f"/machines/{MACHINE}/metadata/identity/oauth2/token"
+    jwt = story.cloud("GET", path, params=query, headers={"Metadata": "true"})["access_token"]
+    story.show(jwt=f"{jwt[:24]}… ({len(jwt)} characters)")
+    place = {"subscription_id": machine["subscription"], "resource_group_name": machine["resource_group"]}
+    form = {"role": MACHINE, "jwt": jwt, **place, "vm_name": MACHINE}
     auth = story.ask("POST", "auth/cloud/login", body=form)["auth"]
     story.show(policies=", ".join(auth["policies"]), lease_duration=auth["lease_duration"])
     return str(auth["client_token"])
-
-
-def credentials(story: Storyteller, machine: Any) -> dict[str, str]:
-    """The form of a machine's login, with its signed identity."""
-    query = {"api-version": "2018-02-01", "resource": RESOURCE}
-    path = f"/machines/{machine['name']}/metadata/identity/oauth2/token"
-    identity = story.cloud("GET", path, params=query, headers={"Metadata": "true"})
-    return {
-        "role": "app",
-        "jwt": identity["access_token"],
-        "subscription_id": machine["subscription"],
-        "resource_group_name": machine["resource_group"],
-        "vm_name": machine["name"],
-    }
-
-
-def configure_engine(story: Storyteller) -> None:
-    """A secrets engine with a role that may read one subscription."""
-    root = story.started.root_token
-    world = story.cloud("GET", "/simulator/world")
-    application, subscription = world["applications"][0], world["subscriptions"][0]
-    story.tell("The operator configures the secrets engine, and a role that may read one subscription.")
-    config = {name: application[name] for name in ("client_id", "client_secret")}
-    config |= {"tenant_id": world["tenant"], "subscription_id": subscription}
-    story.ask("POST", "cloud/config", token=root, body=config)
-    assignments = [{"role_name": "Reader", "scope": f"/subscriptions/{subscription}"}]
-    role = {"azure_roles": json.dumps(assignments), "ttl": f"{LEASE_SECONDS}s", "max_ttl": "1h"}
-    story.ask("POST", "cloud/roles/reader", token=root, body=role)
 
 
 def leader_of(stories: dict[str, Storyteller]) -> str:
@@ -224,8 +173,8 @@ def tell_all(stories: dict[str, Storyteller], processes: dict[str, subprocess.Po
     if store.lose_member is not None:
         one.tell("One member of the store is lost (kill -9). Nobody notices.")
         store.lose_member()
+    prepare_roles(one)
     token = share_tokens(one, other)
-    configure_engine(one)
     leader = leader_of(stories)
     survivor = next(story for name, story in stories.items() if name != leader)
     survivor.tell(f"{leader} does the background work, so it cleans up after leases. The machine borrows credentials.")

@@ -13,10 +13,11 @@ from cloudid_core import Request
 from cloudid_core.service import Service
 from cloudid_core.values.secret import Secret
 
+from ..client import RESOURCE
 from ..settings import SettingsError
 
-RESOURCE: Final = "https://management.azure.com/"
 MACHINE: Final = "web"
+"""The machine that may log in."""
 STRANGER: Final = "web-evil"
 """A machine of the same name in another resource group."""
 METADATA: Final = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
@@ -35,17 +36,23 @@ async def prepare(service: Service, root_token: Secret, world: Mapping[str, Any]
     `world`: what the simulator answers to `GET /simulator/world`.
     """
     headers = {"x-service-token": root_token.reveal(), "content-type": "application/json"}
-    for path, body in _writes(world):
+    for path, body in first_writes(world):
         response = await service.handle(Request("POST", f"/v1/{path}", headers, msgspec.json.encode(body)))
         if response.status >= 400:
             told = "; ".join(msgspec.json.decode(response.body)["errors"])
             raise SettingsError(f"{path} cannot be written with these settings: {told}")
 
 
-def _writes(world: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def machine_of(world: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The machine that may log in, as the simulator shows it."""
+    return next(machine for machine in world["machines"] if machine["name"] == MACHINE)
+
+
+def first_writes(world: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The paths and fields of what `prepare` writes."""
     application = {name: world["applications"][0][name] for name in ("client_id", "client_secret")}
     config = {**application, "tenant_id": world["tenant"]}
-    [machine] = [machine for machine in world["machines"] if machine["name"] == MACHINE]
+    machine = machine_of(world)
     subscription = machine["subscription"]
     yield "auth/cloud/config", {**config, "resource": RESOURCE}
     yield "sys/policies/acl/app", {"policy": POLICY}

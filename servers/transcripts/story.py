@@ -36,6 +36,7 @@ from cloudid_core.store import Found, keys
 from cloudid_core.values import resource_id
 from cloudid_core.values.secret import Secret
 
+from ..client import RESOURCE
 from ..command import open_store
 from ..host import App
 from ..logs import open_log
@@ -43,7 +44,6 @@ from ..machine import Platform
 from ..settings import clouds_at, master_key, read_settings
 from .recording import Recorder
 
-AUDIENCE: Final = "https://management.azure.com/"
 PATIENCE: Final = 900.0
 """Seconds until everything has to be removed."""
 PAUSE: Final = 0.5
@@ -147,7 +147,7 @@ class _Story:
             return answer
 
         await self._ask("POST", "sys/mounts/cloud", {"type": "cloud"})
-        await step("configuration of logins", "POST", "auth/cloud/config", {**config, "resource": AUDIENCE})
+        await step("configuration of logins", "POST", "auth/cloud/config", {**config, "resource": RESOURCE})
         subscription = {"subscription_id": self.tenant.subscription}
         await step("configuration of lending", "POST", "cloud/config", {**config, **subscription})
         for mount in ("auth/cloud", "cloud"):
@@ -160,7 +160,7 @@ class _Story:
         await step("role", "POST", "cloud/roles/lent", {**assigned, "permanently_delete": True})
         lent = await step("credentials", "GET", "cloud/creds/lent")
         await step("revocation", "POST", "sys/leases/revoke", {"lease_id": lent.get("lease_id", ""), "sync": True})
-        shared = {**assigned, "persist_app": True, "token_scopes": [f"{AUDIENCE}/.default"]}
+        shared = {**assigned, "persist_app": True, "token_scopes": [f"{RESOURCE}/.default"]}
         await step("shared application", "POST", "cloud/roles/shared", shared)
         await step("password", "GET", "cloud/creds/shared")
         await step("access token", "GET", "cloud/token/shared")
@@ -231,7 +231,7 @@ def _was_looked_for(found: Found[Intent]) -> bool:
 
 def _made_up(tenant: str) -> str:
     """A token of nobody: the service reads the tenant's keys before it refuses it."""
-    claims = {"iss": f"https://sts.windows.net/{tenant}/", "aud": AUDIENCE, "tid": tenant, "exp": 1 << 33, "nbf": 0}
+    claims = {"iss": f"https://sts.windows.net/{tenant}/", "aud": RESOURCE, "tid": tenant, "exp": 1 << 33, "nbf": 0}
     parts = ({"alg": "RS256", "typ": "JWT", "kid": secrets.token_hex(8)}, claims)
     encoded = [urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts]
     return ".".join((*encoded, urlsafe_b64encode(secrets.token_bytes(256)).rstrip(b"=").decode()))
