@@ -1,6 +1,6 @@
 """The settings file of an operator, the master key, and ways to run a server that are unsafe."""
 
-from . import master_key, settings
+from . import master_key
 from .safety import OTHERS, doubts, refuse_doubts, refuse_exposed_dev
 from .settings import (
     MASTER_KEY_VARIABLE,
@@ -31,5 +31,4 @@ __all__ = [
     "read_settings",
     "refuse_doubts",
     "refuse_exposed_dev",
-    "settings",
 ]

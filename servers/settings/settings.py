@@ -1,14 +1,13 @@
 """Settings: the file that an operator writes, its tables, and their documentation.
 
 `[server]` is declared here, `[service]` by the core, and `[clouds.<Name>]` changes endpoints of one environment. Every
-key may be left out; an unknown one is an error. `python -m cloudid_servers.settings.settings` prints the tables.
+key may be left out; an unknown one is an error.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Mapping
 from copy import deepcopy
@@ -30,17 +29,15 @@ from cloudid_core.forms.fields import (
     SECRET,
     TEXT,
     TEXTS,
-    Field,
     FieldType,
     bounded,
-    fields_of,
     one_of,
     parse,
     setting,
 )
 from cloudid_core.policies import ROOT, normalised
 from cloudid_core.settings import LOOPBACK, Settings
-from cloudid_core.system.audit import OPTIONS, check
+from cloudid_core.system.audit import check
 from cloudid_core.tokens import POLICIES
 from cloudid_core.values.coercion import text
 from cloudid_core.values.names import mount_path
@@ -431,26 +428,3 @@ def parse_address(text: str) -> tuple[str, int]:
     if found is None or int(found[3]) > 65535:
         raise SettingsError(f"{text} is not HOST:PORT")
     return found[1] or found[2], int(found[3])
-
-
-def markdown() -> str:
-    """The documentation of the tables."""
-    devices = {f'[audit.<name>]` with `type = "{kind}"': options for kind, options in OPTIONS.items()}
-    lines: list[str] = []
-    for name, form in {"[server]": ServerSettings, "[service]": Settings, **devices}.items():
-        lines += [f"### `{name}`", "", "| Key | Type | Default | Meaning |", "|---|---|---|---|"]
-        lines += [*map(_row, fields_of(form)), ""]
-    lines += ["### `[clouds.<Name>]`", "", "| Key | Default for `CloudPublicCloud` |", "|---|---|"]
-    lines += [f"| `{name}` | `{value}` |" for name, value in msgspec.structs.asdict(CLOUDS["CloudPublicCloud"]).items()]
-    return "\n".join(lines) + "\n"
-
-
-def _row(row: Field) -> str:
-    default = row.kind.show(row.default)
-    shown = "" if default in ("", []) else f"`{str(default).lower() if isinstance(default, bool) else default}`"
-    reloaded = " Reloaded by SIGHUP." if row.name in RELOADED else ""
-    return f"| `{row.name}` | {row.kind.name} | {shown} | {row.doc}{reloaded} |"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(markdown())

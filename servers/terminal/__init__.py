@@ -1,11 +1,9 @@
 """What all commands share towards a person or a script: output, exit codes, and errors of one line."""
 
-from .exits import EXITS, Exit
 from .output import Format, Output, printable, show_progress, table, with_output
-from .program import Failed, Unusable, run, with_reasons
+from .program import Exit, Failed, Unusable, run, with_reasons
 
 __all__ = [
-    "EXITS",
     "Exit",
     "Failed",
     "Format",

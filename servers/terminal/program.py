@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from pathlib import Path
 from traceback import extract_tb
 from typing import Final
@@ -15,11 +16,20 @@ from cloudid_core.errors import CloudidError
 
 from .. import extras
 from ..machine import streams
-from ..runtime import until_interrupted
-from .exits import Exit
+from ..runtime import INTERRUPTED, until_interrupted
 
 TRACEBACK: Final = "CLOUDID_TRACEBACK"
 """The environment variable that has a bug end a command with a traceback."""
+
+
+class Exit(IntEnum):
+    """What a script learns from a command; the page of the commands says when each comes."""
+
+    DONE = 0
+    FAILED = 1
+    UNUSABLE = 2
+    DIFFERENT = 3
+    INTERRUPTED = INTERRUPTED
 
 
 class Failed(click.ClickException):

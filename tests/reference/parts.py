@@ -10,18 +10,22 @@ from pathlib import Path
 from typing import Final
 
 import click
+import msgspec
 
 from cloudid_core.auth_method import config as auth_method
+from cloudid_core.clouds import CLOUDS
 from cloudid_core.forms.environment import FALLBACK, OVERRIDE
-from cloudid_core.forms.fields import fields_of
+from cloudid_core.forms.fields import Field, fields_of
 from cloudid_core.issuer import FACTS
 from cloudid_core.mounts import AUTH, SECRET
 from cloudid_core.permissions.table import ROTATE, Api, Feature, features_of
 from cloudid_core.secrets_engine import config as secrets_engine
+from cloudid_core.settings import Settings
+from cloudid_core.system.audit import OPTIONS
 from cloudid_servers.cli.main import COMMANDS, PROGRAM, SECTIONS, commands
 from cloudid_servers.client import KINDS
-from cloudid_servers.settings import settings
-from cloudid_servers.terminal import EXITS
+from cloudid_servers.settings import RELOADED, ServerSettings
+from cloudid_servers.terminal import Exit
 
 from .tables import table
 
@@ -29,6 +33,35 @@ DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGES: Final = tuple(sorted((*DOCS.glob("reference/*.md"), *DOCS.glob("how-to/*.md"))))
 _PART: Final = re.compile(r"(<!-- printed: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FORMS: Final = (auth_method.Config, secrets_engine.Config)
+EXITS: Final = {
+    Exit.DONE: "It was done. A check, a test or a verification found nothing wrong.",
+    Exit.FAILED: "It was refused or failed, or what was asked for is not there, and one line on standard error says "
+    "why; or a check, a test or a verification found something wrong, and its report says what.",
+    Exit.UNUSABLE: "The command line cannot be understood, or a file to be tested or verified cannot be read. Of "
+    "`status`: the service is not healthy.",
+    Exit.DIFFERENT: "Of `apply`: the service is not as the folder says, with `--dry-run` or since a secret was left "
+    "that the service made itself.",
+    Exit.INTERRUPTED: "Ctrl-C ended it.",
+}
+
+
+def settings() -> str:
+    """The tables of the settings file."""
+    devices = {f'[audit.<name>]` with `type = "{kind}"': options for kind, options in OPTIONS.items()}
+    lines: list[str] = []
+    for name, form in {"[server]": ServerSettings, "[service]": Settings, **devices}.items():
+        lines += [f"### `{name}`", "", "| Key | Type | Default | Meaning |", "|---|---|---|---|"]
+        lines += [*map(_setting, fields_of(form)), ""]
+    lines += ["### `[clouds.<Name>]`", "", "| Key | Default for `CloudPublicCloud` |", "|---|---|"]
+    lines += [f"| `{name}` | `{value}` |" for name, value in msgspec.structs.asdict(CLOUDS["CloudPublicCloud"]).items()]
+    return "\n".join(lines) + "\n"
+
+
+def _setting(row: Field) -> str:
+    default = row.kind.show(row.default)
+    shown = "" if default in ("", []) else f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    reloaded = " Reloaded by SIGHUP." if row.name in RELOADED else ""
+    return f"| `{row.name}` | {row.kind.name} | {shown} | {row.doc}{reloaded} |"
 
 
 def variables() -> str:
@@ -53,6 +86,7 @@ def facts() -> str:
 
 
 def exits() -> str:
+    """When a command ends with which exit code."""
     return table(("Code", "Meaning"), ((f"{code:d}", meaning) for code, meaning in EXITS.items())) + "\n"
 
 
@@ -127,7 +161,7 @@ def _least(features: Iterable[Feature], api: Api) -> list[str]:
 
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
-    "settings": settings.markdown,
+    "settings": settings,
     "variables": variables,
     "identities": identities,
     "facts": facts,

@@ -7,12 +7,15 @@ import re
 import attrs
 
 from cloudid_core.errors import Code
+from cloudid_core.forms.fields import fields_of
+from cloudid_core.settings import Settings
 from cloudid_servers.cli.main import COMMANDS as LISTED
 from cloudid_servers.provider_simulator.control import CONTROL
 from cloudid_servers.provider_simulator.engine.behaviour import BUCKETS, QUOTAS, Behaviour, Replica
 from cloudid_servers.provider_simulator.engine.ledger import LedgerEntry
+from cloudid_servers.settings import ServerSettings
 
-from .parts import DOCS, PAGES, PARTS, printed
+from .parts import DOCS, PAGES, PARTS, printed, settings
 
 
 def test_the_printed_parts_are_those_of_the_code() -> None:
@@ -28,6 +31,14 @@ def test_the_page_of_the_simulated_cloud_has_its_requests_and_fields() -> None:
     assert shown == {(route.method, route.template) for route in CONTROL.routes}
     names = [each.name for form in (Behaviour, LedgerEntry) for each in attrs.fields(form)]
     assert [name for name in (*names, *Replica, *BUCKETS, *QUOTAS) if not re.search(rf"\b{name}\b", text)] == []
+
+
+def test_every_setting_is_shown() -> None:
+    text = settings()
+    for form in (ServerSettings, Settings):
+        for row in fields_of(form):
+            assert f"| `{row.name}` |" in text
+            assert row.doc in text
 
 
 def test_every_command_is_shown() -> None:

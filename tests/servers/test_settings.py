@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from cloudid_core.clouds import CLOUDS
-from cloudid_core.forms.fields import fields_of
 from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 from cloudid_servers.settings.settings import (
@@ -17,7 +16,6 @@ from cloudid_servers.settings.settings import (
     SettingsError,
     SettingsFile,
     clouds_at,
-    markdown,
     parse_address,
     read_file,
 )
@@ -166,11 +164,3 @@ def test_a_simulator_stands_for_every_environment() -> None:
 def test_addresses_have_a_host_and_a_port(text: str) -> None:
     with pytest.raises(SettingsError):
         parse_address(text)
-
-
-def test_the_documentation_has_every_key() -> None:
-    text = markdown()
-    for form in (ServerSettings, Settings):
-        for row in fields_of(form):
-            assert f"| `{row.name}` |" in text
-            assert row.doc in text
