@@ -23,7 +23,7 @@ from ..settings import http_address
 from ..terminal import Exit, Failed, Output, show_progress, table, with_output
 from ..transcripts import Tenant, record
 from .connection import service_with_token, told, with_address
-from .words import LONGEST
+from .words import read_secret
 
 GRAPH: Final = "00000003-0000-0000-c000-000000000000"
 OWNED: Final = "Application.ReadWrite.OwnedBy"
@@ -90,7 +90,7 @@ def azure(
             provider = provider and http_address(provider)
         except ValueError as error:
             raise click.UsageError(f"--provider {error}") from None
-        place = Tenant(tenant, subscriptions[0], resource_group, client_id, Secret(_secret(client_secret)), machine)
+        place = Tenant(tenant, subscriptions[0], resource_group, client_id, _secret(client_secret), machine)
         return _record(place, Path(transcript), provider, output)
     kind = AUTH if mount.startswith("auth/") else SECRET
     features = _features(kind, wished or _asked("features", "name", [each.name for each in features_of(kind)]))
@@ -158,12 +158,8 @@ def _features(kind: str, wished: Sequence[str]) -> tuple[Feature, ...]:
     return tuple(found)
 
 
-def _secret(name: str) -> str:
-    try:
-        with click.open_file(name, encoding="utf-8") as file:
-            secret = str(file.read(LONGEST)).strip()
-    except (OSError, UnicodeError) as error:
-        raise Failed(f"the secret in {name} cannot be read ({type(error).__name__})") from None
+def _secret(name: str) -> Secret:
+    secret = read_secret(name, "secret")
     if not secret:  # an empty one stands for a managed identity
         raise Failed(f"the secret in {name} is empty")
     return secret
@@ -190,9 +186,9 @@ class Plan:
         """The least permissions of the features."""
         return sorted({need.any_of[0] for each in self.features for need in each.needs if need.api is api})
 
-    def configuration(self, client_id: str, secret: str) -> dict[str, str]:
+    def configuration(self, client_id: str, secret: Secret) -> dict[str, str]:
         more = {"resource": RESOURCE} if self.mount.startswith("auth/") else {"subscription_id": self.subscriptions[0]}
-        return {"tenant_id": self.tenant, "client_id": client_id, "client_secret": secret, **more}
+        return {"tenant_id": self.tenant, "client_id": client_id, "client_secret": secret.reveal(), **more}
 
     def commands(self) -> Iterator[str]:
         """All that make the application and grant its rights; the last one continues with the configuration."""

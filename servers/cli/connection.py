@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
 
 from cloudid_core.cures import cure_of
-from cloudid_core.values.secret import Secret
 
 from ..client import (
     KINDS,
@@ -30,9 +27,8 @@ from ..client import (
     identity_of_token,
 )
 from ..terminal import Failed, printable
+from .words import read_secret
 
-LONGEST_JWT: Final = 1 << 14
-STDIN: Final = "-"
 EXEC: Final = "--exec"
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -73,22 +69,12 @@ def with_identity(command: F, *, needs_role: bool = True) -> F:
     def decorated(*args: Any, kind: str | None, client_id: str, resource: str, jwt: str, **options: Any) -> Any:
         def identify() -> Identity:
             if jwt:
-                return identity_of_token(_read_jwt(jwt))
+                return identity_of_token(read_secret(jwt, "token"))
             return find_identity(Surroundings(os.environ), resource, kind or "", client_id)
 
         return command(*args, identify=identify, **options)
 
     return decorated  # type: ignore[return-value]
-
-
-def _read_jwt(name: str) -> Secret:
-    try:
-        if name == STDIN:
-            return Secret(sys.stdin.read(LONGEST_JWT).strip())
-        with Path(name).open(encoding="ascii") as file:
-            return Secret(file.read(LONGEST_JWT).strip())
-    except (OSError, UnicodeError) as error:
-        raise Failed(f"the token in {name} cannot be read ({type(error).__name__})") from None
 
 
 class Executing(click.Command):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,10 +12,9 @@ from ..audit import Trace
 from ..client import Address, Service, ServiceRefused, Unreachable
 from ..terminal import Output, Unusable, with_output
 from .connection import service_of, tell, with_address
-from .words import STDIN
+from .words import STDIN, read_secret
 
 COLUMNS = ("time", "part", "operation", "path", "outcome")
-LONGEST = 1 << 14
 
 
 @click.command("trace")
@@ -34,7 +32,7 @@ def trace(token: str, logs: Sequence[str], devices: Sequence[str], address: Addr
     of a log in place of the token, is found without the service. `part`: the token was the caller, was issued, or was
     named in a field.
     """
-    sought = (sys.stdin.read(LONGEST) if token == STDIN else token).strip()
+    sought = read_secret(token, "token").reveal() if token == STDIN else token.strip()
     if not sought:
         raise click.UsageError("the token is empty")
     hashes, failure = _hashes(service_of(address), sought, devices)

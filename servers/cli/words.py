@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import click
 
+from cloudid_core.values.secret import Secret
+
 from ..terminal import Failed
 
 STDIN: Final = "-"
@@ -49,6 +51,15 @@ def read_words(words: Iterable[str]) -> tuple[dict[str, Any], set[str]]:
         fields[name] = [*(before if isinstance(before, list) else [before]), value] if name in given else value
         given.add(name)
     return fields, shown
+
+
+def read_secret(name: str, what: str) -> Secret:
+    """The secret in a file, or with `-` on standard input. `what` it is, for the error. Raises `Failed`."""
+    try:
+        with click.open_file(name, encoding="utf-8") as file:
+            return Secret(file.read(LONGEST).strip())
+    except (OSError, UnicodeError) as error:
+        raise Failed(f"the {what} in {name} cannot be read ({type(error).__name__})") from None
 
 
 def _once() -> Iterator[str]:
