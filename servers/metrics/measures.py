@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from cloudid_core.clouds import Cloud
-from cloudid_core.metrics import Numbers, Tally, add, merged, observe, put
-
-from .process import process_numbers
+from cloudid_core.metrics import BY_NAME, Numbers, Tally, add, merged, observe, put
 
 LOGIN: Final = "login"
 RESOURCE_MANAGER: Final = "resource manager"
@@ -73,3 +71,15 @@ class Measures:
         for gauges in self.gauges:
             gauges(now)
         return now
+
+
+def process_numbers() -> Numbers:
+    """CPU, memory, descriptors and start of the process; nothing where the system does not tell (Linux does)."""
+    from prometheus_client import ProcessCollector  # a start without a scrape does not wait for it
+
+    numbers = Numbers()
+    for family in ProcessCollector(registry=None).collect():
+        for sample in family.samples:
+            if sample.name in BY_NAME:
+                put(numbers, sample.name, sample.value)
+    return numbers

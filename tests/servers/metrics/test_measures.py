@@ -7,8 +7,7 @@ import resource
 from cloudid_core.clouds import CLOUDS, DEFAULT_ENVIRONMENT
 from cloudid_core.events import LeaseChanged
 from cloudid_core.metrics import BY_NAME, put
-from cloudid_servers.metrics.measures import Measures
-from cloudid_servers.metrics.process import process_numbers
+from cloudid_servers.metrics.measures import Measures, process_numbers
 
 CLOUD = CLOUDS[DEFAULT_ENVIRONMENT]
 
