@@ -15,7 +15,7 @@ from attrs import define
 from cloudid_core.audit.chain import Head, is_ours
 from cloudid_core.audit.device import STDOUT, Device
 
-from ..machine import APPENDING, Disk, identity_of
+from ..machine import APPENDING, Disk, streams
 from ..runtime import Event, Runtime
 
 LOGGING: Final = APPENDING & ~os.O_WRONLY | os.O_RDWR
@@ -72,7 +72,6 @@ class File:
         self._needs_sync = device.options.get("fsync") == "true"
         self._runtime = runtime
         self._fd = -1
-        self._identity = (0, 0)
         self._is_torn = False
         self.is_empty = False
         """Whether nothing has been in the open file yet."""
@@ -88,25 +87,18 @@ class File:
             self._fd = os.dup(1)
             return None
         try:
-            fd = open_below(self._device.folder, self._path, self._mode or 0o600)
+            self._fd = open_below(self._device.folder, self._path, self._mode or 0o600)
         except ValueError:  # it has a NUL, for example
             raise OSError("the path cannot be one of a file") from None
         try:
-            head = self._check(fd)
+            return self._check(self._fd)
         except OSError:
-            os.close(fd)
+            self.close()
             raise
-        self._fd, self._identity = fd, identity_of(os.fstat(fd))
-        return head
 
     def is_replaced(self) -> bool:
         """Whether the path no longer leads to the open file: it was moved or removed, as rotation of logs does."""
-        if self._fd < 0 or self._path == STDOUT:
-            return False
-        try:
-            return identity_of(os.stat(self._path)) != self._identity
-        except OSError:
-            return True
+        return self._fd >= 0 and self._path != STDOUT and not streams.leads_to(self._path, self._fd)
 
     def write(self, content: bytes) -> None:
         """Append lines. When that fails, the next write begins a line of its own."""
