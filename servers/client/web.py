@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import ssl
-from http.client import HTTPException
+from http.client import HTTPException, InvalidURL
 from typing import IO, Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -44,8 +44,8 @@ def send(
         raise Unreachable("its address must begin with http:// or https://")
     proxies = ProxyHandler() if through_proxies and not _stays_here(request.url) else ProxyHandler({})
     opener = build_opener(proxies, HTTPSHandler(context=tls or authorities(request.url)), _NoRedirect())
-    sent = Request(request.url, request.body or None, dict(request.headers), method=request.method)
     try:
+        sent = Request(request.url, request.body or None, dict(request.headers), method=request.method)
         try:
             with opener.open(sent, timeout=timeout) as answer:
                 return _read(answer.status, answer.headers.items(), answer)
@@ -78,6 +78,8 @@ def _reason(error: Exception) -> str:
         return f"the certificate is not trusted: {error.verify_message}"
     if isinstance(error, TimeoutError):
         return "it took too long"
+    if isinstance(error, ValueError | InvalidURL):
+        return "its address is malformed"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return type(error).__name__
@@ -98,4 +100,7 @@ def is_private(address: str) -> bool:
 
 
 def _stays_here(address: str) -> bool:
-    return is_loopback(urlsplit(address).hostname or "")
+    try:
+        return is_loopback(urlsplit(address).hostname or "")
+    except ValueError:  # it is no address
+        return False

@@ -255,3 +255,14 @@ def test_nothing_secret_is_in_a_repr(site: Site) -> None:
     shown = repr((identity, Surroundings(variables)))
     assert variables["AZURE_CLIENT_SECRET"] not in shown
     assert identity.jwt.reveal() not in shown
+
+
+@pytest.mark.parametrize("address", ["http://[", "http://x:y/"])
+def test_an_endpoint_that_is_no_address_is_told(address: str) -> None:
+    at_app_service = {"IDENTITY_ENDPOINT": address, "IDENTITY_HEADER": "x"}
+    assert tried(at_app_service)["app-service"] == "its address is malformed"
+
+
+def test_a_login_service_that_is_no_address_gets_no_secret() -> None:
+    application = {"AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "c", "AZURE_CLIENT_SECRET": "s"}
+    assert "must begin with https://" in tried({**application, "AZURE_AUTHORITY_HOST": "http://["})["client-secret"]
