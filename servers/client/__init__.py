@@ -3,12 +3,12 @@
 It prints nothing; the commands that people type are elsewhere.
 """
 
+from ..web import Unreachable
 from .agent import LOGIN, Agent, Kept
 from .commands import STOPS, NoSuchCommand, exit_code, run_command
 from .identity import KINDS, RESOURCE, Identity, Kind, NoIdentity, Surroundings, find_identity, identity_of_token
 from .service import Address, Service, ServiceRefused
 from .tokens import VARIABLES, find_token, store_token
-from .web import Unreachable
 
 __all__ = [
     "KINDS",

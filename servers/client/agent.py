@@ -21,10 +21,10 @@ from cloudid_core.backoff import Backoff
 from cloudid_core.errors import CloudidError, Code
 from cloudid_core.values.secret import Secret
 
+from ..web import Unreachable
 from .identity import Identity, NoIdentity
 from .service import Service, ServiceRefused
 from .tokens import TokenFileRefused, write_private
-from .web import Unreachable
 
 LOGIN: Final = "login"
 """The source of the agent's own token."""

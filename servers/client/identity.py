@@ -23,8 +23,9 @@ from cloudid_core.errors import CloudidError, PlatformTokenUnavailable
 from cloudid_core.values import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, resource_id, without_tokens
 from cloudid_core.values.secret import Secret
 
+from .. import web
 from ..machine import METADATA_ADDRESS, Platform, platform_identity
-from . import arc, web
+from . import arc
 
 RESOURCE: Final = "https://management.azure.com/"
 """The audience of tokens that name their machine, in the public cloud."""

@@ -17,7 +17,7 @@ from cloudid_core.errors import CloudidError
 from cloudid_core.values import coercion, duration
 from cloudid_core.values.secret import Secret
 
-from . import web
+from .. import web
 
 T = TypeVar("T")
 

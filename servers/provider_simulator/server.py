@@ -8,16 +8,14 @@ import sys
 import threading
 import zlib
 from contextlib import suppress
-from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socketserver import TCPServer
 from typing import Any, Final
-from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from cloudid_core.effects import HttpRequest, HttpResponse
 
+from .. import web
 from .certificate import make_context
 from .engine.requests import Answer
 from .simulator import Simulator
@@ -31,28 +29,12 @@ FETCH_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.05
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    """A redirect is an answer like any other."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-
-_OPENER: Final = build_opener(ProxyHandler({}), _NoRedirect)
-
-
 def fetch_over_http(url: str) -> HttpResponse:
     """GET a document of an issuer. `OSError` when there is no answer, or none that is a document."""
-    if not url.startswith(("http://", "https://")):
-        raise OSError("the address of an issuer starts with https://")
     try:
-        with _OPENER.open(Request(url), timeout=FETCH_SECONDS) as answer:
-            headers = {name.lower(): value for name, value in answer.headers.items()}
-            return HttpResponse(answer.status, headers, answer.read(MAX_BODY))
-    except HTTPError as refusal:
-        return HttpResponse(refusal.code)
-    except (HTTPException, ValueError) as error:
-        raise OSError("the issuer's answer is no HTTP") from error
+        return web.send(HttpRequest("GET", url), FETCH_SECONDS, through_proxies=False)
+    except web.Unreachable as failure:
+        raise OSError(str(failure)) from None
 
 
 class Running(ThreadingHTTPServer):

@@ -17,7 +17,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Requ
 from cloudid_core.effects import HttpRequest, HttpResponse
 from cloudid_core.errors import CloudidError
 
-from ..machine import is_loopback
+from .machine import is_loopback
 
 LONGEST_ANSWER: Final = 1 << 24
 """Bytes."""
