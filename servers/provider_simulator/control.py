@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
 from attrs import asdict
 
 from .engine.behaviour import read_behaviour
 from .engine.faults import read_rules
 from .engine.requests import Call, Json, Refusal
 from .engine.routing import Created, Route, Service
-from .engine.shapes import NUMBER, Members, Shape, bad_request, require_object, require_texts, show
+from .engine.shapes import NUMBER, Members, Shape, bad_request, read, require_object, require_texts, show
 from .identity.keys import current_key, published_keys, rotate_key
 from .identity.login import login_address, show_key
 from .world.access import consent
@@ -19,15 +20,6 @@ from .world.objects import FederatedCredential
 from .world.provisioning import MachineRequest, create_machine, remove_machine
 from .world.world import World
 
-MACHINE: Final[Shape] = {
-    **dict.fromkeys(("name", "kind", "subscription", "resource_group", "location"), (str,)),
-    "identities": (dict,),
-    "groups": (list,),
-    **dict.fromkeys(("scale_set", "resource_name", "resource_type"), (str,)),
-    "reader": (bool,),
-    "arc_key_file": (str,),
-}
-IDENTITIES: Final[Shape] = {"system_assigned": (bool,), "user_assigned": (list,)}
 ROTATION: Final[Shape] = {"remove_old": (bool,)}
 CLOCK: Final[Shape] = {"advance": NUMBER, "set": NUMBER}
 FEDERATION: Final[Shape] = dict.fromkeys(("client_id", "issuer", "subject", "audience"), (str,))
@@ -70,14 +62,7 @@ def show_world(world: World, call: Call) -> Json:
 
 
 def post_machine(world: World, call: Call) -> Created:
-    wanted = require_object(call.json(), MACHINE, "a machine")
-    if "name" not in wanted:
-        raise bad_request("A machine needs a 'name'.")
-    identities = require_object(wanted.pop("identities", {}), IDENTITIES, "'identities'")
-    if "user_assigned" in identities:
-        identities["user_assigned"] = require_texts(identities["user_assigned"], "'user_assigned'")
-    groups = require_texts(wanted.pop("groups", []), "'groups'")
-    machine = create_machine(world, MachineRequest(**wanted, **identities, groups=groups))
+    machine = create_machine(world, read(call.json(), MachineRequest, "a machine"))
     return Created(show(machine, SHOWN_MACHINE))
 
 
@@ -127,7 +112,7 @@ def change_key(world: World, call: Call) -> Json:
 
 
 def show_faults(world: World, call: Call) -> list[Json]:
-    return [rule.as_json() for rule in world.faults if rule.times != 0]
+    return [msgspec.to_builtins(rule) for rule in world.faults if rule.times != 0]
 
 
 def set_faults(world: World, call: Call) -> list[Json]:
@@ -135,9 +120,13 @@ def set_faults(world: World, call: Call) -> list[Json]:
     return show_faults(world, call)
 
 
+def show_behaviour(world: World, call: Call) -> Json:
+    return msgspec.structs.asdict(world.behaviour)
+
+
 def set_behaviour(world: World, call: Call) -> Json:
     world.behaviour = read_behaviour(call.json(), world.behaviour)
-    return asdict(world.behaviour)
+    return show_behaviour(world, call)
 
 
 def set_clock(world: World, call: Call) -> Json:
@@ -173,7 +162,7 @@ CONTROL: Final = Service(
         Route("POST", "/simulator/keys/{kid}", change_key),
         Route("GET", "/simulator/faults", show_faults),
         Route("POST", "/simulator/faults", set_faults),
-        Route("GET", "/simulator/behaviour", lambda world, call: asdict(world.behaviour)),
+        Route("GET", "/simulator/behaviour", show_behaviour),
         Route("POST", "/simulator/behaviour", set_behaviour),
         Route("GET", "/simulator/requests", lambda world, call: world.buckets.counts),
         Route("GET", "/simulator/ledger", lambda world, call: world.ledger.as_json()),

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
-from attrs import evolve, frozen
+import msgspec
+from msgspec import Meta
 
-from . import Immutable
-from .shapes import NOTHING, NUMBER, Shape, bad_request, require_object
+from .shapes import Amount, Count, Form, bad_request, read
 
-MAX_DELAY: Final = 86_400.0
-MAX_FRONT_ENDS: Final = 100
-MAX_PAGE_SIZE: Final = 1000
-
-Span: TypeAlias = tuple[float, float]
-Rate: TypeAlias = tuple[float, float]
+Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=86_400)]
+Span: TypeAlias = tuple[Seconds, Seconds]
+Rate: TypeAlias = tuple[Annotated[float, Meta(ge=1)], Annotated[float, Meta(gt=0)]]
+"""How many requests a bucket holds, and how many are put back in a second."""
 
 
 class Replica(StrEnum):
@@ -42,20 +40,19 @@ BUCKETS: Final = {
 QUOTAS: Final = {"applications": 50_000, "passwords": 500, "assignments": 4000}
 
 
-@frozen
-class Behaviour(Immutable):
+class Behaviour(Form, frozen=True):
     """By default nothing lags, and nothing is throttled."""
 
-    delays: Mapping[Replica, Span] = dict.fromkeys(Replica, (0.0, 0.0))
-    front_ends: int = 1
-    name_reuse: float = 0.0
-    write_conflict: float = 0.0
+    delays: Mapping[Replica, Span] = msgspec.field(default_factory=lambda: dict.fromkeys(Replica, (0.0, 0.0)))
+    front_ends: Annotated[int, Meta(ge=1, le=100)] = 1
+    name_reuse: Amount = 0.0
+    write_conflict: Amount = 0.0
     upsert: int | None = None
     replay_conflict: bool = False
-    page_size: int = 3
+    page_size: Annotated[int, Meta(ge=1, le=1000)] = 3
     """Small, so that a client that ignores the next page is noticed."""
-    quotas: Mapping[str, int] = QUOTAS
-    throttle: Mapping[str, Rate | None] = dict.fromkeys(BUCKETS)
+    quotas: Mapping[str, Count] = msgspec.field(default_factory=lambda: QUOTAS)
+    throttle: Mapping[str, Rate | None] = msgspec.field(default_factory=lambda: dict.fromkeys(BUCKETS))
 
     @property
     def settled_after(self) -> float:
@@ -89,65 +86,32 @@ PRESETS: Final[Mapping[str, Behaviour]] = {
     ),
 }
 
-BEHAVIOUR: Final[Shape] = {
-    "preset": (str,),
-    "delays": (dict,),
-    "front_ends": (int,),
-    **dict.fromkeys(("name_reuse", "write_conflict"), NUMBER),
-    "upsert": (int, NOTHING),
-    "replay_conflict": (bool,),
-    "page_size": (int,),
-    **dict.fromkeys(("quotas", "throttle"), (dict,)),
-}
-DELAYS: Final[Shape] = dict.fromkeys(Replica, (*NUMBER, list))
-LIMITS: Final[Shape] = dict.fromkeys(QUOTAS, (int,))
-RATES: Final[Shape] = dict.fromkeys(BUCKETS, (list, NOTHING))
-
 
 def read_behaviour(value: Any, current: Behaviour) -> Behaviour:
     """The current behaviour, changed as a JSON value says; `Refusal` 400 says what is wrong with the value."""
-    given = require_object(value, BEHAVIOUR, "the behaviour")
+    given = read(value, dict[str, Any], "the behaviour")
     preset = given.pop("preset", None)
-    if preset is not None and preset not in PRESETS:
+    if preset is not None and preset not in tuple(PRESETS):
         raise bad_request(f"'preset' must be one of {', '.join(PRESETS)}.")
-    base = current if preset is None else PRESETS[preset]
-    delays = require_object(given.pop("delays", {}), DELAYS, "'delays'")
-    quotas = require_object(given.pop("quotas", {}), LIMITS, "'quotas'")
-    rates = require_object(given.pop("throttle", {}), RATES, "'throttle'")
-    behaviour = evolve(
-        base,
-        **given,
-        delays={**base.delays, **{Replica(name): _read_span(span) for name, span in delays.items()}},
-        quotas={**base.quotas, **quotas},
-        throttle={**base.throttle, **{name: _read_rate(rate) for name, rate in rates.items()}},
-    )
-    for name, most in (("front_ends", MAX_FRONT_ENDS), ("page_size", MAX_PAGE_SIZE)):
-        if not 1 <= getattr(behaviour, name) <= most:
-            raise bad_request(f"'{name}' must be 1 to {most}.")
+    changed = msgspec.to_builtins(current if preset is None else PRESETS[preset])
+    for name, wanted in given.items():
+        if isinstance(known := changed.get(name), dict):
+            changed[name] = known | _read_changes(name, wanted, known)
+        else:
+            changed[name] = wanted
+    behaviour = read(changed, Behaviour, "the behaviour")
+    if any(least > most for least, most in behaviour.delays.values()):
+        raise bad_request("A delay must be seconds or [least, most].")
     if behaviour.upsert not in (None, 400, 501):
         raise bad_request("'upsert' must be null, 400 or 501.")
-    if min(behaviour.name_reuse, behaviour.write_conflict, *behaviour.quotas.values()) < 0:
-        raise bad_request("Seconds and quotas must not be negative.")
     return behaviour
 
 
-def _read_span(value: Any) -> Span:
-    least, most = _read_pair(value) if type(value) is list else (value, value)
-    if not 0 <= least <= most <= MAX_DELAY:
-        raise bad_request(f"A delay must be seconds or [least, most], from 0 to {MAX_DELAY:g}.")
-    return float(least), float(most)
-
-
-def _read_rate(value: Any) -> Rate | None:
-    if value is None:
-        return None
-    burst, rate = _read_pair(value)
-    if burst < 1 or rate <= 0:
-        raise bad_request("A bucket must hold at least 1 request, and its rate must be above 0.")
-    return float(burst), float(rate)
-
-
-def _read_pair(value: Any) -> tuple[float, float]:
-    if type(value) is not list or len(value) != 2 or any(type(number) not in NUMBER for number in value):
-        raise bad_request("A pair must be a list of two numbers.")
-    return value[0], value[1]
+def _read_changes(name: str, value: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Other values for some of those that are known. A delay of seconds alone has no other ones."""
+    changes = read(value, dict[str, Any], f"'{name}'")
+    if not changes.keys() <= known.keys():
+        raise bad_request(f"'{name}' has only {', '.join(known)}.")
+    if name == "delays":
+        return {replica: each if isinstance(each, list) else [each, each] for replica, each in changes.items()}
+    return changes

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from attrs import asdict, define, frozen
+import msgspec
+from msgspec import Meta
 
-from .requests import Call, Json, Refusal
-from .shapes import NOTHING, NUMBER, Shape, bad_request, require_object
-
-RULE: Final[Shape] = {"match": (dict,), "times": (int, NOTHING), "action": (dict,)}
-MATCH: Final[Shape] = {"method": (str,), "path": (str,), "family": (str,)}
-ACTION: Final[Shape] = {
-    "status": (int,),
-    **dict.fromkeys(("code", "message"), (str,)),
-    **dict.fromkeys(("retry_after", "delay"), NUMBER),
-    **dict.fromkeys(("drop", "after_work"), (bool,)),
-}
+from .requests import Call, Refusal
+from .shapes import Amount, Form, Text, bad_request, read
 
 SERVICES: Final = ("login", "arm", "graph", "metadata")
 MAX_RULES: Final = 100
-MAX_PATTERN: Final = 500
-MAX_DELAY: Final = 3600.0
 
 
-@frozen
-class Action:
+class Action(Form, frozen=True):
     """What happens to a request. With a `status` or `drop`, no work is done unless `after_work`."""
 
-    status: int | None = None
-    code: str = "InjectedFault"
-    message: str = "A fault rule caused this error."
-    retry_after: float | None = None
-    delay: float = 0.0
+    status: Annotated[int, Meta(ge=400, le=599)] | None = None
+    code: Text = "InjectedFault"
+    message: Text = "A fault rule caused this error."
+    retry_after: Amount | None = None
+    delay: Annotated[float, Meta(ge=0, le=3600)] = 0.0
     drop: bool = False
     after_work: bool = False
 
@@ -52,32 +41,33 @@ class Action:
 NO_FAULT: Final = Action()
 
 
-@define
-class Rule:
-    """An action, the requests that it applies to (by default all), and how often (`None`: always)."""
+class Match(Form, frozen=True):
+    """The requests that a rule applies to; by default all."""
 
-    action: Action
-    method: str | None = None
-    path: re.Pattern[str] | None = None
-    family: str | None = None
-    times: int | None = None
+    method: Text | None = None
+    path: Annotated[str, Meta(max_length=500)] | None = None
+    """A regular expression that matches from the start of the path."""
+    family: Text | None = None
 
-    def matches(self, service: str, call: Call) -> bool:
+    def has(self, service: str, call: Call) -> bool:
         return (
-            self.times != 0
-            and self.family in (None, service)
-            and self.method in (None, call.method)
-            and (self.path is None or self.path.match(call.path) is not None)
+            self.family in (None, service)
+            and (self.method is None or self.method.upper() == call.method)
+            and (self.path is None or re.match(self.path, call.path, re.IGNORECASE) is not None)
         )
 
-    def as_json(self) -> Json:
-        match = {"method": self.method, "path": self.path and self.path.pattern, "family": self.family}
-        return {"match": match, "times": self.times, "action": asdict(self.action)}
+
+class Rule(msgspec.Struct, forbid_unknown_fields=True):
+    """An action, the requests that it applies to, and how often (`None`: always)."""
+
+    action: Action
+    match: Match = Match()
+    times: Annotated[int, Meta(ge=1)] | None = None
 
 
 def next_fault(rules: list[Rule], service: str, call: Call) -> Action:
     """The action of the first rule that matches and is not used up. Counts as one use of the rule."""
-    rule = next((rule for rule in rules if rule.matches(service, call)), None)
+    rule = next((rule for rule in rules if rule.times != 0 and rule.match.has(service, call)), None)
     if rule is not None and rule.times is not None:
         rule.times -= 1
     return NO_FAULT if rule is None else rule.action
@@ -85,32 +75,16 @@ def next_fault(rules: list[Rule], service: str, call: Call) -> Action:
 
 def read_rules(value: Any) -> list[Rule]:
     """Rules from JSON; `Refusal` 400 says what is wrong with them."""
-    if type(value) is not list or len(value) > MAX_RULES:
+    rules = read(value, list[Rule], "the faults")
+    if len(rules) > MAX_RULES:
         raise bad_request(f"The faults must be a list of at most {MAX_RULES} rules.")
-    return [_read_rule(item) for item in value]
-
-
-def _read_rule(value: Any) -> Rule:
-    rule = require_object(value, RULE, "a rule")
-    match = require_object(rule.get("match", {}), MATCH, "'match'")
-    if "action" not in rule:
-        raise bad_request("A rule needs an 'action'.")
-    if match.get("family", "arm") not in SERVICES:
-        raise bad_request(f"'family' must be one of {', '.join(SERVICES)}.")
-    times = rule.get("times")
-    if times is not None and times < 1:
-        raise bad_request("'times' must be at least 1, or null for ever.")
-    action = Action(**require_object(rule["action"], ACTION, "'action'"))
-    if action == NO_FAULT:
-        raise bad_request("'action' needs a 'status', a 'delay' or a 'drop'.")
-    if action.status is not None and not 400 <= action.status <= 599:
-        raise bad_request("'status' must be an error's, 400 to 599.")
-    if not 0 <= action.delay <= MAX_DELAY or (action.retry_after or 0) < 0:
-        raise bad_request(f"'delay' must be 0 to {MAX_DELAY:g} seconds, and 'retry_after' not negative.")
-    try:
-        if len(match.get("path", "")) > MAX_PATTERN:
-            raise ValueError("too long")
-        path = re.compile(match["path"], re.IGNORECASE) if "path" in match else None
-    except (re.error, ValueError) as error:
-        raise bad_request(f"'path' is not a regular expression: {error}.") from None
-    return Rule(action, match["method"].upper() if "method" in match else None, path, match.get("family"), times)
+    for rule in rules:
+        if rule.match.family not in (None, *SERVICES):
+            raise bad_request(f"'family' must be one of {', '.join(SERVICES)}.")
+        if rule.action == NO_FAULT:
+            raise bad_request("'action' needs a 'status', a 'delay' or a 'drop'.")
+        try:
+            re.compile(rule.match.path or "")
+        except re.error as error:
+            raise bad_request(f"'path' is not a regular expression: {error}.") from None
+    return rules

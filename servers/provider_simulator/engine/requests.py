@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+import msgspec
 from attrs import define, field, frozen
 
 from cloudid_core.effects import HttpRequest, HttpResponse
@@ -93,7 +94,7 @@ class Call:
 
     def json(self) -> Any:
         try:
-            return json.loads(self.body)
+            return msgspec.json.decode(self.body)
         except (ValueError, RecursionError):
             raise Refusal(400, "BadRequest", "The body is not JSON.") from None
 

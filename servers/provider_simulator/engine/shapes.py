@@ -1,11 +1,17 @@
-"""Shapes: whether a JSON value from outside has the expected fields and types."""
+"""Shapes and forms: whether a JSON value from outside has the expected fields and types."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
+import msgspec
+from msgspec import Meta
+
+from . import Immutable
 from .requests import Json, Refusal
+
+T = TypeVar("T")
 
 Shape: TypeAlias = Mapping[str, tuple[type, ...]]
 
@@ -13,6 +19,16 @@ NOTHING: Final = type(None)
 NUMBER: Final = (int, float)
 OPTIONAL_TEXT: Final = (str, NOTHING)
 MAX_NUMBER: Final = 1e15
+
+Text: TypeAlias = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f\x7f-\x9f]*\Z")]
+Name: TypeAlias = Annotated[Text, Meta(min_length=1)]
+Amount: TypeAlias = Annotated[float, Meta(ge=0, le=MAX_NUMBER)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=int(MAX_NUMBER))]
+
+
+class Form(Immutable, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A value that comes as a JSON object with its fields, and no others. Those with a default may be missing."""
+
 
 Members: TypeAlias = Mapping[str, Any]
 """What is shown of an object, by name: a text is an attribute, a function shows the object, the rest is itself."""
@@ -27,6 +43,14 @@ def show(item: object, members: Members) -> Json:
 
 def bad_request(message: str) -> Refusal:
     return Refusal(400, "BadRequest", message)
+
+
+def read(value: Any, form: type[T], what: str) -> T:
+    """The value in its form; `Refusal` 400 says what is wrong with it."""
+    try:
+        return msgspec.convert(value, form)
+    except msgspec.ValidationError as error:
+        raise bad_request(f"{what}: {error}.") from None
 
 
 def require_object(value: Any, shape: Shape, what: str) -> Json:

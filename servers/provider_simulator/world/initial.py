@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import evolve
+import msgspec
 
 from .access import permit
-from .provisioning import MachineRequest, create_machine
+from .provisioning import MachineRequest, WantedIdentities, create_machine
 from .roles import AMBIGUOUS, BUILT_IN, RoleDefinition
 from .world import World
 
@@ -19,18 +19,17 @@ GROUPS: Final = ("all-machines", "web-machines", "batch-machines", "cloud-admins
 NESTED: Final = {"all-machines": ("web-machines", "batch-machines")}
 SECRET_LIFETIME: Final = 180 * 86_400.0
 
+WORKER: Final = WantedIdentities(False, ("worker",))
 MACHINES: Final = (
     # One of each shape of identity.
     MachineRequest("vm-system", groups=("batch-machines",)),
-    MachineRequest("vm-user", system_assigned=False, user_assigned=("vm-user-identity",)),
-    MachineRequest("vm-both", user_assigned=("vm-both-identity",)),
-    MachineRequest("vm-many", system_assigned=False, user_assigned=("many-a", "many-b", "many-c")),
-    MachineRequest("vm-bare", system_assigned=False),
+    MachineRequest("vm-user", identities=WantedIdentities(False, ("vm-user-identity",))),
+    MachineRequest("vm-both", identities=WantedIdentities(True, ("vm-both-identity",))),
+    MachineRequest("vm-many", identities=WantedIdentities(False, ("many-a", "many-b", "many-c"))),
+    MachineRequest("vm-bare", identities=WantedIdentities(False)),
     # One identity on two machines: its principal does not tell them apart.
-    MachineRequest(
-        "worker-1", resource_group="batch", system_assigned=False, user_assigned=("worker",), groups=("batch-machines",)
-    ),
-    MachineRequest("worker-2", resource_group="batch", system_assigned=False, user_assigned=("worker",)),
+    MachineRequest("worker-1", resource_group="batch", identities=WORKER, groups=("batch-machines",)),
+    MachineRequest("worker-2", resource_group="batch", identities=WORKER),
     # Scale sets, and something that is no virtual machine.
     MachineRequest("fleet-uniform", "vmss_uniform", resource_group="fleets"),
     MachineRequest("fleet-flexible", "vmss_flexible", resource_group="fleets"),
@@ -68,4 +67,4 @@ def populate(world: World) -> None:
         world.role_definitions[definition.guid] = definition
     for request in MACHINES:
         create_machine(world, request)
-    create_machine(world, evolve(ABROAD, subscription=world.subscriptions[1]))
+    create_machine(world, msgspec.structs.replace(ABROAD, subscription=world.subscriptions[1]))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from attrs import frozen
-
-from ..engine import Immutable
 from ..engine.requests import Refusal
+from ..engine.shapes import Form, Name, Text
 from .access import permit
 from .machines import SCALE_SET, USER_IDENTITY, VIRTUAL_MACHINE, WEB_SITE, Identity, Machine, ScaleSet, resource_id
 from .world import World
@@ -23,23 +21,28 @@ GROUP_NAME: Final = re.compile(r"[\w().-]{0,89}[\w()-]")
 RESOURCE_TYPE: Final = re.compile(r"[A-Za-z0-9.]{1,60}/[A-Za-z0-9]{1,60}")
 
 
-@frozen
-class MachineRequest(Immutable):
+class WantedIdentities(Form, frozen=True):
+    """The names of user-assigned identities, and whether there is a system-assigned one. `None`: as is usual."""
+
+    system_assigned: bool | None = None
+    user_assigned: tuple[Name, ...] | None = None
+
+
+class MachineRequest(Form, frozen=True):
     """A machine to create. `resource_name` differs from `name` if two groups hold machines of one name."""
 
-    name: str
-    kind: str = "vm"
-    subscription: str | None = None
-    resource_group: str = "machines"
-    location: str = "westus2"
-    resource_name: str | None = None
-    resource_type: str = WEB_SITE
-    scale_set: str | None = None
-    system_assigned: bool | None = None
-    user_assigned: tuple[str, ...] | None = None
-    groups: tuple[str, ...] = ()
+    name: Text
+    kind: Text = "vm"
+    subscription: Text | None = None
+    resource_group: Text = "machines"
+    location: Text = "westus2"
+    resource_name: Text | None = None
+    resource_type: Text = WEB_SITE
+    scale_set: Text | None = None
+    identities: WantedIdentities = WantedIdentities()
+    groups: tuple[Name, ...] = ()
     reader: bool = False
-    arc_key_file: str | None = None
+    arc_key_file: Text | None = None
 
 
 def create_machine(world: World, request: MachineRequest) -> Machine:
@@ -59,7 +62,7 @@ def create_machine(world: World, request: MachineRequest) -> Machine:
     if scale_set:
         users = scale_set.users
     else:
-        users = _user_identities(world, request.user_assigned or (), subscription, request.location)
+        users = _user_identities(world, request.identities.user_assigned or (), subscription, request.location)
     if scale_set and scale_set.kind == "vmss_uniform":
         system = scale_set.system
     else:
@@ -108,7 +111,7 @@ def remove_machine(world: World, name: str) -> None:
 
 
 def _check(world: World, request: MachineRequest) -> None:
-    names = (request.name, request.resource_name, request.scale_set, *(request.user_assigned or ()))
+    names = (request.name, request.resource_name, request.scale_set, *(request.identities.user_assigned or ()))
     if any(name is not None and not NAME.fullmatch(name) for name in names):
         raise Refusal(400, "InvalidName", "Names have 1 to 80 letters, digits, '.', '-' or '_'.")
     if not GROUP_NAME.fullmatch(request.resource_group):
@@ -124,18 +127,18 @@ def _check(world: World, request: MachineRequest) -> None:
 
 
 def _scale_set(world: World, request: MachineRequest, subscription: str) -> ScaleSet:
-    name, flexible = request.scale_set or request.name, request.kind == "vmss_flexible"
+    name, flexible, wanted = request.scale_set or request.name, request.kind == "vmss_flexible", request.identities
     existing = world.scale_sets.get(name.lower())
     if existing is not None:
         place = (request.kind, subscription, request.resource_group.lower(), request.location)
         if (existing.kind, existing.subscription, existing.resource_group.lower(), existing.location) != place:
             raise Refusal(409, "Conflict", "A scale set of that name exists, of another kind or in another place.")
-        if request.user_assigned is not None or (not flexible and request.system_assigned is not None):
+        if wanted.user_assigned is not None or (not flexible and wanted.system_assigned is not None):
             raise Refusal(400, "BadRequest", "The scale set already exists, and its instances share its identities.")
         return existing
     set_id = resource_id(subscription, request.resource_group, SCALE_SET, name)
     default_users = (f"{name}-identity",) if flexible else ()
-    names = default_users if request.user_assigned is None else request.user_assigned
+    names = default_users if wanted.user_assigned is None else wanted.user_assigned
     scale_set = ScaleSet(
         name=name,
         kind=request.kind,
@@ -160,7 +163,8 @@ def _instance_id(world: World, scale_set: ScaleSet) -> str:
 
 def _system_identity(world: World, name: str, of: str, request: MachineRequest) -> Identity | None:
     """By default a machine has a system-assigned identity, unless it is an instance of a flexible set."""
-    if not (request.kind != "vmss_flexible" if request.system_assigned is None else request.system_assigned):
+    wanted = request.identities.system_assigned
+    if not (request.kind != "vmss_flexible" if wanted is None else wanted):
         return None
     principal = world.directory.add_principal(name, "ManagedIdentity")
     return Identity(name, of, principal.id, principal.client_id, request.location)
