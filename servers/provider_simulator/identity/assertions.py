@@ -17,6 +17,8 @@ from typing import Final
 from attrs import field, frozen
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt import PyJWK, PyJWTError
+from jwt.utils import base64url_encode
 
 from ..engine import Immutable
 from ..engine.behaviour import Replica
@@ -24,7 +26,7 @@ from ..engine.requests import Json
 from ..world.objects import Application, Certificate, FederatedCredential
 from ..world.world import World
 from .errors import token_error
-from .keys import Jwt, decode_base64url, encode_base64url
+from .keys import Jwt
 
 JWT_BEARER: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 CLOCK_SKEW: Final = 300.0
@@ -94,7 +96,7 @@ def _is_named(certificate: Certificate, assertion: Jwt) -> bool:
         SHA1_THUMBPRINT: hashlib.sha1(certificate.der, usedforsecurity=False).digest(),
     }
     named = {name: str(text).rstrip("=") for name, text in assertion.header.items() if name in thumbprints}
-    return bool(named) and all(encode_base64url(thumbprints[name]) == text for name, text in named.items())
+    return bool(named) and all(base64url_encode(thumbprints[name]).decode() == text for name, text in named.items())
 
 
 def _check_federated(world: World, client_id: str, assertion: Jwt) -> str:
@@ -159,12 +161,8 @@ def _keys(world: World, issuer: str) -> IssuerKeys:
         if configuration["issuer"] != issuer:
             raise ValueError
         published, keys_kept = _document(world, str(configuration["jwks_uri"]))
-        numbers = {
-            str(key["kid"]): [int.from_bytes(decode_base64url(key[name])) for name in ("e", "n")]
-            for key in published["keys"]
-        }
-        keys = {kid: rsa.RSAPublicNumbers(*pair).public_key() for kid, pair in numbers.items()}
-    except (OSError, ValueError, TypeError, KeyError):
+        keys = {str(key["kid"]): PyJWK({"kty": "RSA", "e": key["e"], "n": key["n"]}).key for key in published["keys"]}
+    except (OSError, ValueError, TypeError, KeyError, PyJWTError):
         raise token_error(50166) from None
     fetched = world.issuer_keys[issuer] = IssuerKeys(keys, world.now() + min(kept, keys_kept))
     return fetched

@@ -5,69 +5,58 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64encode
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
 from attrs import field, frozen
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from cryptography.hazmat.primitives.asymmetric.padding import AsymmetricPadding
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
+from jwt import PyJWS, PyJWTError
+from jwt.algorithms import RSAAlgorithm
+from jwt.utils import base64url_encode
 
-from cloudid_core.testing.rsa_keys import BITS, private_key
+from cloudid_core.testing.rsa_keys import private_key
 
 from ..engine import Immutable
 from ..engine.requests import Json
 from ..world.world import World
 
 NAME: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "accounts.simulated.example")])
-PADDINGS: Final[dict[str, AsymmetricPadding]] = {
-    "RS256": padding.PKCS1v15(),
-    "PS256": padding.PSS(padding.MGF1(SHA256()), padding.PSS.DIGEST_LENGTH),
-}
+JWS: Final = PyJWS()
+ALGORITHMS: Final = ("RS256", "PS256")
 VALID_FROM: Final = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 VALID_TO: Final = datetime.datetime(2050, 1, 1, tzinfo=datetime.UTC)
 
 
-def encode_base64url(data: bytes) -> str:
-    """Base64url without padding (RFC 7515, section 2)."""
-    return urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def decode_base64url(text: str) -> bytes:
-    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
 @frozen
 class Jwt(Immutable):
-    """A JWT, taken apart."""
+    """A JWT, whose signature may not hold."""
 
     header: Json
     claims: Json
-    signed: bytes = field(repr=False)
-    signature: bytes = field(repr=False)
+    text: str = field(repr=False)
 
     @classmethod
     def parse(cls, text: str) -> Jwt:
         """`ValueError` for anything else, and for an algorithm that is not known."""
         try:
-            signed, _, signature = text.rpartition(".")
-            header, claims = (json.loads(decode_base64url(part)) for part in signed.split("."))
-            if not isinstance(claims, dict) or header["alg"] not in PADDINGS:
-                raise ValueError
-            return cls(header, claims, signed.encode(), decode_base64url(signature))
-        except (TypeError, KeyError, RecursionError):
+            found = JWS.decode_complete(text, options={"verify_signature": False})
+            claims = json.loads(found["payload"])
+        except (PyJWTError, RecursionError):
             raise ValueError from None
+        if not isinstance(claims, dict) or found["header"].get("alg") not in ALGORITHMS:
+            raise ValueError
+        return cls(found["header"], claims, text)
 
     def is_signed_by(self, key: rsa.RSAPublicKey) -> bool:
         try:
-            key.verify(self.signature, self.signed, PADDINGS[self.header["alg"]], SHA256())
-        except InvalidSignature:
+            JWS.decode(self.text, key, ALGORITHMS)
+        except PyJWTError:
             return False
         return True
 
@@ -81,33 +70,22 @@ class SigningKey:
 
     @property
     def kid(self) -> str:
-        return encode_base64url(hashlib.sha1(self.certificate, usedforsecurity=False).digest())
+        return base64url_encode(hashlib.sha1(self.certificate, usedforsecurity=False).digest()).decode()
 
     def jwk(self) -> Json:
         """The public half as an entry of a key set (RFC 7517)."""
-        numbers = self.private.public_key().public_numbers()
-        return {
-            "kty": "RSA",
-            "use": "sig",
-            "kid": self.kid,
-            "x5t": self.kid,
-            "n": encode_base64url(numbers.n.to_bytes(BITS // 8)),
-            "e": encode_base64url(numbers.e.to_bytes(3)),
-            "x5c": [b64encode(self.certificate).decode()],
-        }
+        own = {"use": "sig", "kid": self.kid, "x5t": self.kid, "x5c": [b64encode(self.certificate).decode()]}
+        return {**RSAAlgorithm.to_jwk(self.private.public_key(), as_dict=True), **own}
 
     def sign(self, claims: Json) -> str:
         """A JWT, RS256."""
-        header = {"typ": "JWT", "alg": "RS256", "x5t": self.kid, "kid": self.kid}
-        parts = (json.dumps(part, separators=(",", ":")).encode() for part in (header, claims))
-        signed = ".".join(map(encode_base64url, parts))
-        return f"{signed}.{_signature(self, signed)}"
+        return _signed(self, json.dumps(claims, separators=(",", ":")))
 
 
 @lru_cache(maxsize=4096)
-def _signature(key: SigningKey, signed: str) -> str:
-    """Cached, since repeated runs of a world sign the same texts."""
-    return encode_base64url(key.private.sign(signed.encode(), padding.PKCS1v15(), SHA256()))
+def _signed(key: SigningKey, claims: str) -> str:
+    """Cached, since repeated runs of a world sign the same claims."""
+    return JWS.encode(claims.encode(), key.private, "RS256", {"x5t": key.kid, "kid": key.kid}, sort_headers=False)
 
 
 @lru_cache(maxsize=256)
