@@ -6,7 +6,7 @@ It prints nothing; the commands that people type are elsewhere.
 from ..web import Unreachable
 from .agent import LOGIN, Agent, Kept
 from .commands import STOPS, NoSuchCommand, exit_code, run_command
-from .identity import KINDS, RESOURCE, Identity, Kind, NoIdentity, Surroundings, find_identity, identity_of_token
+from .identity import KINDS, RESOURCE, Identity, NoIdentity, Surroundings, find_identity, identity_of_token
 from .service import Address, Service, ServiceRefused
 from .tokens import VARIABLES, find_token, store_token
 
@@ -20,7 +20,6 @@ __all__ = [
     "Agent",
     "Identity",
     "Kept",
-    "Kind",
     "NoIdentity",
     "NoSuchCommand",
     "Service",

@@ -14,4 +14,4 @@ from .engine.requests import Answer
 from .server import Running, start
 from .simulator import Simulator
 
-__all__ = ["Answer", "Running", "Simulator", "simulate", "start"]
+__all__ = ["Answer", "Running", "Simulator", "start"]

@@ -1,7 +1,7 @@
 """Transcripts: what a provider answered to the calls of the core, without ids and secrets, and comparisons."""
 
 from .comparing import differences
-from .recording import Recorder, TranscriptRefused, read
+from .recording import TranscriptRefused, read
 from .story import Tenant, record
 
-__all__ = ["Recorder", "Tenant", "TranscriptRefused", "differences", "read", "record"]
+__all__ = ["Tenant", "TranscriptRefused", "differences", "read", "record"]
