@@ -36,7 +36,7 @@ from ..host import App, Host, MetricsListener, Proxies, Service
 from ..logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
 from ..machine import Overseer, Platform, ServiceManager, streams
 from ..metrics import WRITE_PAUSE, Slots, WorkerSlot
-from ..processes import Reload, Worker, bind, bind_for_metrics
+from ..processes import Reload, Worker, bind
 from ..settings import (
     ServerSettings,
     SettingsError,
@@ -178,7 +178,7 @@ class Setup:
     def serve_metrics(self, host: Host, service: Service) -> None:
         """Answer metrics at an address of their own, if there is one, as one of the workers. Raises `SettingsError`."""
         self._share_metrics(host, service)
-        sockets = bind_for_metrics(self.server) if self.metrics_sockets is None else self.metrics_sockets
+        sockets = bind(self.server.metrics_listen) if self.metrics_sockets is None else self.metrics_sockets
         if isinstance(service, OpenedService):
             MetricsListener(host, service, sockets)
 
@@ -198,7 +198,7 @@ class Setup:
 
     def listen(self) -> Sequence[socket.socket]:
         """The sockets to accept connections from. Raises `SettingsError`."""
-        return self.worker.sockets if self.worker else bind(self.server)
+        return self.worker.sockets if self.worker else bind(self.server.listen)
 
     def url(self, host: str, port: int) -> str:
         """The address of a socket that listens."""

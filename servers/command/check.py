@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -27,8 +26,8 @@ from cloudid_core.values.secret import Secret
 from ..folders import read_folder
 from ..host import Proxies
 from ..machine import Platform
-from ..processes import AddressTaken, bind, bind_for_metrics
-from ..settings import OTHERS, ServerSettings, SettingsError, SettingsFile, doubts, master_key, read_settings
+from ..processes import AddressTaken, bind
+from ..settings import OTHERS, SettingsError, SettingsFile, doubts, master_key, read_settings
 from ..stores import glance
 from ..terminal import Exit, Format, Output, table, with_output
 from .bootstrap import database, tls_context, tracing_class
@@ -102,14 +101,14 @@ def _environment(file: SettingsFile) -> Found:
 
 def _listen(file: SettingsFile) -> Found:
     server = file.server
-    yield _address(bind, server, f"{server.scheme}://{server.listen}")
+    yield _address(server.listen, f"{server.scheme}://{server.listen}")
     if server.metrics_listen:
-        yield _address(bind_for_metrics, server, f"{server.metrics_listen}, for metrics alone")
+        yield _address(server.metrics_listen, f"{server.metrics_listen}, for metrics alone")
 
 
-def _address(listen: Callable[[ServerSettings], list[socket.socket]], server: ServerSettings, text: str) -> Result:
+def _address(listen: str, text: str) -> Result:
     try:
-        for listener in listen(server):
+        for listener in bind(listen):
             listener.close()
     except AddressTaken:
         return NOTE, f"{text}: a process listens there, perhaps the server of these settings; another cannot start"

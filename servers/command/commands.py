@@ -30,7 +30,7 @@ from ..host import Host
 from ..logs import open_log
 from ..machine import Platform, ServiceManager, streams
 from ..metrics import Slots
-from ..processes import Supervisor, Worker, bind, bind_for_metrics, reloaded
+from ..processes import Supervisor, Worker, bind, reloaded
 from ..settings import (
     SettingsError,
     SettingsFile,
@@ -184,7 +184,7 @@ def _serve_with_workers(options: Options, count: int, program: Server) -> int:
             "several workers need a store that processes can share: etcd or a PostgreSQL database, as in "
             '[server] store = "postgresql://USER@HOST/DATABASE"'
         )
-    sockets, metrics_sockets = bind(server), bind_for_metrics(server)
+    sockets, metrics_sockets = bind(server.listen), bind(server.metrics_listen)
     url = url_of(server, *sockets[0].getsockname()[:2])
 
     def work(worker: Worker) -> int:

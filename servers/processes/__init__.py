@@ -1,17 +1,7 @@
 """Listeners, workers, and what a signal changes in a running server."""
 
-from .listeners import ACCEPTED_AT_ONCE, BACKLOG, AddressTaken, bind, bind_for_metrics
+from .listeners import ACCEPTED_AT_ONCE, BACKLOG, AddressTaken, bind
 from .reload import Reload, reloaded
 from .workers import Supervisor, Worker
 
-__all__ = [
-    "ACCEPTED_AT_ONCE",
-    "BACKLOG",
-    "AddressTaken",
-    "Reload",
-    "Supervisor",
-    "Worker",
-    "bind",
-    "bind_for_metrics",
-    "reloaded",
-]
+__all__ = ["ACCEPTED_AT_ONCE", "BACKLOG", "AddressTaken", "Reload", "Supervisor", "Worker", "bind", "reloaded"]

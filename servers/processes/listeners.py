@@ -6,7 +6,7 @@ import errno
 import socket
 from typing import Final
 
-from ..settings import ServerSettings, SettingsError, parse_address
+from ..settings import SettingsError, parse_address
 
 BACKLOG: Final = 1024
 """Connections that the kernel keeps until they are accepted."""
@@ -23,21 +23,13 @@ class AddressTaken(SettingsError):
     """Another process listens there, or another server of the same settings."""
 
 
-def bind(server: ServerSettings) -> list[socket.socket]:
-    """The sockets of a server. Raises `SettingsError`."""
-    return bind_to(server.listen)
-
-
-def bind_for_metrics(server: ServerSettings) -> list[socket.socket]:
-    """Those that answer metrics only. Raises `SettingsError`."""
-    return bind_to(server.metrics_listen) if server.metrics_listen else []
-
-
-def bind_to(listen: str) -> list[socket.socket]:
+def bind(listen: str) -> list[socket.socket]:
     """Sockets that listen on every address of a host that this machine has; port 0: one that is free.
 
-    Raises `SettingsError`.
+    An empty text: none. Raises `SettingsError`.
     """
+    if not listen:
+        return []
     host, port = parse_address(listen)
     bound: list[socket.socket] = []
     missing: OSError | None = None

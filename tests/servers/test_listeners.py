@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from cloudid_servers.processes.listeners import bind
-from cloudid_servers.settings.settings import ServerSettings, SettingsError
+from cloudid_servers.settings.settings import SettingsError
 
 ELSEWHERE = "192.0.2.1"
 """An address that no machine has (RFC 5737)."""
@@ -17,7 +17,7 @@ ELSEWHERE = "192.0.2.1"
 def bound_to(listen: str) -> set[tuple[str, int]]:
     """The addresses that a server listens on."""
     with ExitStack() as opened:
-        sockets = [opened.enter_context(listener) for listener in bind(ServerSettings(listen=listen))]
+        sockets = [opened.enter_context(listener) for listener in bind(listen)]
         return {listener.getsockname()[:2] for listener in sockets}
 
 
