@@ -124,8 +124,8 @@ def told(**names: str) -> Iterator[None]:
             f"the service cannot be reached: {failure}\nwhat to do: check the address, or --address URL"
         ) from None
     except NoIdentity as failure:
-        width = max(len(one.kind) for one in failure.tried)
-        lines = [f"  {one.kind.ljust(width)}  {one.outcome}" for one in failure.tried]
+        width = max(map(len, failure.tried))
+        lines = [f"  {kind.ljust(width)}  {outcome}" for kind, outcome in failure.tried.items()]
         raise Failed(printable("\n".join(["no identity of this machine gave a token", *lines]))) from None
 
 

@@ -53,17 +53,10 @@ class NoToken(CloudidError):
 class NoIdentity(CloudidError):
     """No identity gave a token."""
 
-    def __init__(self, tried: tuple[Attempt, ...]) -> None:
+    def __init__(self, tried: Mapping[str, str]) -> None:
         self.tried = tried
-        super().__init__("; ".join(f"{one.kind}: {one.outcome}" for one in tried))
-
-
-@frozen
-class Attempt:
-    """What became of one kind of identity."""
-
-    kind: str
-    outcome: str
+        """What became of each kind of identity."""
+        super().__init__("; ".join(f"{kind}: {outcome}" for kind, outcome in tried.items()))
 
 
 @frozen
@@ -89,8 +82,6 @@ class Identity:
     kind: str
     jwt: Secret
     place: Place
-    tried: tuple[Attempt, ...] = ()
-    """What was looked for before."""
 
     def login(self, role: str) -> dict[str, str]:
         """The body of a login."""
@@ -122,21 +113,21 @@ def find_identity(here: Surroundings, resource: str = RESOURCE, kind: str = "", 
     `kind`: one of `KINDS` by its name; empty: the first that the machine has. `client_id` chooses between several
     identities of the machine; empty: as `AZURE_CLIENT_ID` says.
     """
-    tried: list[Attempt] = []
+    tried: dict[str, str] = {}
     for one in KINDS:
         if kind not in ("", one.name):
             continue
         if absence := one.absence(here):
-            tried.append(Attempt(one.name, absence))
+            tried[one.name] = absence
             continue
         try:
             jwt = one.ask(here, resource, client_id or here.variable("AZURE_CLIENT_ID"))
             place = place_of(jwt) or (instance_place(here) if one is VIRTUAL else {})
         except (NoToken, web.Unreachable, arc.ChallengeRefused, PlatformTokenUnavailable) as failure:
-            tried.append(Attempt(one.name, str(failure)))
+            tried[one.name] = str(failure)
             break
-        return Identity(one.name, jwt, place, tuple(tried))
-    raise NoIdentity(tuple(tried))
+        return Identity(one.name, jwt, place)
+    raise NoIdentity(tried)
 
 
 def identity_of_token(jwt: Secret) -> Identity:

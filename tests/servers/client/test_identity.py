@@ -31,7 +31,7 @@ def found(variables: Mapping[str, str], resource: str = RESOURCE, **wanted: str)
 def tried(variables: Mapping[str, str], resource: str = RESOURCE, **wanted: str) -> dict[str, str]:
     with pytest.raises(NoIdentity) as refused:
         found(variables, resource, **wanted)
-    return {one.kind: one.outcome for one in refused.value.tried}
+    return dict(refused.value.tried)
 
 
 def log_in(site: Site, identity: Identity, role: str) -> dict[str, str]:
