@@ -14,7 +14,7 @@ from cloudid_core.messages.response import Response
 
 from .embedding import EXPECTED, Embedded, Given, OpenHost, SetUp, embedded, head_of, set_up_of
 from .host import Host
-from .http1 import Head, wire
+from .http1 import wire
 from .settings import SettingsError
 
 _ORIGIN: Final = re.compile("^https?://[^/]+", re.IGNORECASE)
@@ -87,7 +87,8 @@ class AsgiApplication:
         if service is None:
             raise RuntimeError("cloudid is not open: give its `lifespan` to the application that it is mounted in")
         client = _Client(service.host, receive, send)
-        head, peer = _head(scope), (scope.get("client") or ("",))[0]
+        head = head_of(scope["method"], target_of(scope), wire.joined(scope["headers"]))
+        peer = (scope.get("client") or ("",))[0]
         try:
             response = await service.answer(head, peer, client.receive)
             write = partial(client.send, response, is_head=head.method == "HEAD")
@@ -113,10 +114,6 @@ def _open_host() -> OpenHost:
     except ImportError:
         raise SettingsError(f"this event loop needs more packages: pip install 'cloudid[{extra}]'") from None
     return on_asyncio
-
-
-def _head(scope: Scope) -> Head:
-    return head_of(scope["method"], target_of(scope), wire.joined(scope["headers"]))
 
 
 def target_of(scope: Scope) -> str:

@@ -117,7 +117,7 @@ class Trace:
             part=part,
             operation=request.operation,
             path=request.path,
-            outcome=_outcome(entry) if is_answer else UNANSWERED,
+            outcome=(", ".join(entry.error_codes) or entry.error or DONE) if is_answer else UNANSWERED,
             remote_address=request.remote_address,
             request_id=request.id,
         )
@@ -133,7 +133,3 @@ class Trace:
         if any(isinstance(value, str) and value in self.sought for value in request.data.values()):
             return NAMED
         return ""
-
-
-def _outcome(entry: _Entry) -> str:
-    return ", ".join(entry.error_codes) or entry.error or DONE

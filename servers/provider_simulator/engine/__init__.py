@@ -3,9 +3,7 @@
 Nothing here knows what the cloud consists of; `world` does.
 """
 
-from typing import Any, TypeVar
-
-Self = TypeVar("Self", bound="Immutable")
+from typing import Any, Self
 
 
 class Immutable:
@@ -13,5 +11,5 @@ class Immutable:
 
     __slots__ = ()
 
-    def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self

@@ -92,7 +92,8 @@ def _signed(key: SigningKey, claims: str) -> str:
 def signing_key(seed: int, number: int) -> SigningKey:
     """The key of that number in the world of that seed. Takes about half a second the first time, then it is cached."""
     private = private_key(f"signing key {number} of world {seed}")
-    return SigningKey(private, _certificate(private, number))
+    builder = x509.CertificateBuilder(NAME, NAME, private.public_key(), number + 1, VALID_FROM, VALID_TO)
+    return SigningKey(private, builder.sign(private, SHA256()).public_bytes(Encoding.DER))
 
 
 def current_key(world: World) -> SigningKey:
@@ -111,8 +112,3 @@ def rotate_key(world: World, remove_old: bool) -> SigningKey:
         world.first_published_key = world.key_count - 1
     world.machine_tokens.clear()
     return current_key(world)
-
-
-def _certificate(private: rsa.RSAPrivateKey, number: int) -> bytes:
-    builder = x509.CertificateBuilder(NAME, NAME, private.public_key(), number + 1, VALID_FROM, VALID_TO)
-    return builder.sign(private, SHA256()).public_bytes(Encoding.DER)
