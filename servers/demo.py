@@ -72,7 +72,6 @@ def server(name: str) -> Iterator[Started]:
 
 @contextmanager
 def stopping(process: subprocess.Popen[str]) -> Iterator[None]:
-    """Stop a process at the end of the block."""
     try:
         yield
     finally:

@@ -60,8 +60,6 @@ class Chain:
 
 @define
 class Report:
-    """What came of it."""
-
     problems: list[Finding] = Factory(list)
     notes: list[Finding] = Factory(list)
     chains: dict[str, Chain] = Factory(dict)
@@ -96,7 +94,6 @@ class Verifier:
         return self.report
 
     def read(self, where: str, text: bytes) -> None:
-        """Read the next line."""
         try:
             line = _decode(text)
         except (ValueError, RecursionError):

@@ -69,7 +69,6 @@ def _count(service: Service, path: str) -> int | None:
 
 
 def _leases(service: Service, path: str, most: int) -> list[str]:
-    """The ids of leases below a path."""
     try:
         answer = service.read(f"sys/leases/lookup/{path}", list="true")
     except ServiceRefused as refusal:

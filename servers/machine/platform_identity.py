@@ -46,7 +46,6 @@ class Platform:
         return tuple(address for address in (self.metadata_address, self.identity_endpoint) if address)
 
     def ask(self, resource: str, client_id: str) -> HttpRequest:
-        """The request for a token."""
         if self.identity_endpoint:
             address, version = self.identity_endpoint, "2019-08-01"
             headers = {"x-identity-header": self.identity_header.reveal()}

@@ -64,7 +64,6 @@ class Measures:
 
     @property
     def numbers(self) -> Numbers:
-        """All numbers as they are now."""
         now = merged([self._numbers, self.tally.numbers, process_numbers()])
         put(now, "cloudid_provider_calls_open", self.open_calls)
         put(now, "cloudid_processes", 1)

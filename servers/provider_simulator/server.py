@@ -132,7 +132,6 @@ class Handler(BaseHTTPRequestHandler):
         super().finish()
 
     def exchange(self) -> None:
-        """Answer one request."""
         body = self._read_body()
         if body is None:
             return

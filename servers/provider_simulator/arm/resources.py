@@ -81,7 +81,6 @@ def _instance_view(world: World, machine: Machine) -> Json:
 
 
 def read_system_identity(world: World, call: Call) -> Json:
-    """The system-assigned identity of a resource."""
     found = world.resources.get(call.names["resource"].lower())
     system = None if found is None or isinstance(found, Identity) else found.system
     if system is None:

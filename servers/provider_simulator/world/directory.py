@@ -103,7 +103,6 @@ class Directory:
         self._ids[key.lower()] = (object_id, *self._ids.get(key.lower(), ()))
 
     def replace(self, item: Application | Principal) -> None:
-        """Replace the object that has the same id."""
         self.changed_at[item.id] = self._replication.now()
         table: Table[Any] = self.applications if isinstance(item, Application) else self.principals
         table.put(item.id, item)

@@ -37,8 +37,6 @@ class Identity(Immutable):
 
 @frozen
 class HasIdentities(Immutable):
-    """What has identities."""
-
     name: str
     kind: str
     subscription: str

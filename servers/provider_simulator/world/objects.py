@@ -33,8 +33,6 @@ class Certificate(Immutable):
 
 @frozen
 class Application(Immutable):
-    """A registered application."""
-
     id: str
     client_id: str
     display_name: str
