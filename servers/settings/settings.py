@@ -31,6 +31,7 @@ from cloudid_core.forms.fields import (
     TEXTS,
     FieldType,
     bounded,
+    fields_of,
     one_of,
     parse,
     setting,
@@ -46,17 +47,6 @@ from cloudid_core.values.secret import Secret
 from ..machine import METADATA_ADDRESS
 
 MASTER_KEY_VARIABLE: Final = "CLOUDID_MASTER_KEY"
-PATHS: Final = (
-    "tls_certificate",
-    "tls_key",
-    "store",
-    "store_password_file",
-    "key_file",
-    "audit_directory",
-    "apply_folder",
-    "publish_to",
-    "publish_credential_file",
-)
 DATABASES: Final = ("postgresql://", "postgres://", "etcd://")
 RELOADED: Final = ("log_level", "tls_certificate", "tls_key")
 """Settings that SIGHUP reloads. TLS cannot be switched on or off without a restart."""
@@ -89,6 +79,8 @@ def _place(raw: object) -> str:
 
 
 PLACE: Final = FieldType("folder or https address", _place)
+PATH: Final = FieldType("path", text)
+STORE: Final = FieldType("path or address", text)
 MOVED: Final = ("provider_read_rate",)
 """Settings of the service that once stood below `[server]`."""
 
@@ -127,17 +119,17 @@ class ServerSettings:
         "Export spans with OpenTelemetry, as the `OTEL_*` variables of the process environment say; needs the extra "
         "`otel`.",
     )
-    tls_certificate: str = setting(TEXT, "", "PEM file with the certificate chain; goes with `tls_key`. Empty: no TLS.")
-    tls_key: str = setting(TEXT, "", "PEM file with the private key of the certificate; may be the same file.")
+    tls_certificate: str = setting(PATH, "", "PEM file with the certificate chain; goes with `tls_key`. Empty: no TLS.")
+    tls_key: str = setting(PATH, "", "PEM file with the private key of the certificate; may be the same file.")
     store: str = setting(
-        TEXT,
+        STORE,
         "cloudid.sqlite",
         "What keeps everything: a SQLite file by its path, or a database by its `postgresql://` address (libpq), or a "
         "cluster by its `etcd://HOST:PORT,HOST:PORT/PREFIX` address.",
         repr=False,
     )
     store_password_file: str = setting(
-        TEXT,
+        PATH,
         "",
         "File with the database's password, read for each connection; empty: `PGPASSWORD`, `PGPASSFILE` or what libpq "
         "has besides.",
@@ -153,7 +145,7 @@ class ServerSettings:
     )
     allow_exposed_dev: bool = setting(BOOLEAN, False, "Accept `--dev` beyond loopback.")
     key_file: str = setting(
-        TEXT,
+        PATH,
         "cloudid.key",
         f"File with the master key. The environment variable {MASTER_KEY_VARIABLE} and systemd's credential "
         "`cloudid.key` go first.",
@@ -173,7 +165,7 @@ class ServerSettings:
         "serves at the address `issuer`, or an https address that takes PUT. Empty: they are read here.",
     )
     publish_credential_file: str = setting(
-        TEXT, "", "File with what PUT and GET there need: headers, one in a line, or a query that begins with `?`."
+        PATH, "", "File with what PUT and GET there need: headers, one in a line, or a query that begins with `?`."
     )
     metadata_address: str = setting(HTTP_ADDRESS, METADATA_ADDRESS, "Address of this machine's own metadata service.")
     provider_proxy: Secret = setting(
@@ -199,7 +191,7 @@ class ServerSettings:
     idle_timeout: float = setting(TIMEOUT, 300.0, "How long a connection may be idle.")
     write_timeout: float = setting(TIMEOUT, 30.0, "How long a client may take to read an answer.")
     audit_directory: str = setting(
-        TEXT,
+        PATH,
         "",
         "Folder below which audit files lie that requests ask for. Empty: `audit` beside a store in a file; with a "
         "database none.",
@@ -208,7 +200,7 @@ class ServerSettings:
         TEXTS, (), "Program and arguments that get each checkpoint of the audit devices on standard input."
     )
     apply_folder: str = setting(
-        TEXT,
+        PATH,
         "",
         "Folder that the server applies by itself when it begins to lead the background work, as each does when it "
         "starts, and at SIGHUP. Who may write it can read what the server can. Empty: none.",
@@ -338,7 +330,11 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
     longest = service.get("max_lease_ttl", attrs.fields(Settings).max_lease_ttl.default)
     if service.get("default_lease_ttl", 0) > longest:
         raise SettingsError(f'[service] "default_lease_ttl" must not be above "max_lease_ttl", which is {longest} s')
-    paths: dict[str, Any] = {name: str(folder / getattr(server, name)) for name in PATHS if getattr(server, name)}
+    paths: dict[str, Any] = {
+        row.name: str(folder / value)
+        for row in fields_of(ServerSettings)
+        if row.kind in (PATH, STORE, PLACE) and (value := getattr(server, row.name))
+    }
     if server.is_in_database:
         del paths["store"]
     if "://" in server.publish_to:
