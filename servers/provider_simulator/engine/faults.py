@@ -85,6 +85,6 @@ def read_rules(value: Any) -> list[Rule]:
             raise bad_request("'action' needs a 'status', a 'delay' or a 'drop'.")
         try:
             re.compile(rule.match.path or "")
-        except re.error as error:
+        except (re.error, OverflowError) as error:
             raise bad_request(f"'path' is not a regular expression: {error}.") from None
     return rules

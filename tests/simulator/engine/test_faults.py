@@ -118,6 +118,7 @@ def test_faults_never_apply_to_the_control_api(cloud: Cloud) -> None:
         [{"action": {"drop": True}, "times": 0}],
         [{"action": {"drop": True}, "match": {"family": "disk"}}],
         [{"action": {"drop": True}, "match": {"path": "("}}],
+        [{"action": {"drop": True}, "match": {"path": "a{99999999999999}"}}],
         [{"action": {"drop": True}, "match": {"path": "a" * 501}}],
         [{"action": {"drop": True}, "when": "now"}],
     ],
