@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-from attrs import Factory, evolve, field, frozen
+from attrs import evolve, field, frozen
 from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.clouds import CLOUDS, Cloud
@@ -74,6 +74,7 @@ class Setup:
     server: ServerSettings
     store: Store
     open: Callable[[str], Program[Service]]
+    reload: Reload
     trusted_proxies: tuple[str, ...] = ()
     introduction: str = field(default="", repr=False)
     """Lines for stdout before the server is ready."""
@@ -97,8 +98,6 @@ class Setup:
     """What answers metrics only, where the parent of several workers has bound it."""
 
     clouds: Mapping[str, Cloud] = CLOUDS
-
-    reload: Reload = field(default=Factory(lambda setup: _reload_of(setup.server), takes_self=True))
 
     @property
     def overseer(self) -> Overseer:
@@ -244,12 +243,6 @@ def tls_context(server: ServerSettings) -> ssl.SSLContext:
     except OSError as error:
         raise SettingsError(f"certificate or key cannot be used: {error}") from None
     return context
-
-
-def _reload_of(server: ServerSettings) -> Reload:
-    """For a server without a settings file: there is nothing new to read."""
-    file = SettingsFile(server=server)
-    return Reload(file, lambda: file)
 
 
 @contextmanager

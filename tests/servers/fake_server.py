@@ -18,7 +18,8 @@ from cloudid_core.forms.fields import parse
 from cloudid_core.messages.response import Request, Response, render_refusal
 from cloudid_core.values.network import networks
 from cloudid_servers.command.bootstrap import Setup
-from cloudid_servers.settings.settings import ServerSettings
+from cloudid_servers.processes import Reload
+from cloudid_servers.settings.settings import ServerSettings, SettingsFile
 from cloudid_servers.stores import Store
 from cloudid_servers.stores.memory import InMemory
 
@@ -138,11 +139,13 @@ def setup_of(*settings: str, store: Store | None = None) -> Setup:
     options = dict(setting.split("=", 1) for setting in settings)
     trusted_proxies = networks(options.pop("trusted_proxies", "127.0.0.0/8"))
     given = parse(ServerSettings, options)
+    file = SettingsFile(server=ServerSettings(**{"listen": "127.0.0.1:0", **given.values}))
     return Setup(
-        server=ServerSettings(**{"listen": "127.0.0.1:0", **given.values}),
+        server=file.server,
         store=store or InMemory(),
         open=lambda _: open_fake(),
         trusted_proxies=trusted_proxies,
+        reload=Reload(file, lambda: file),
     )
 
 
