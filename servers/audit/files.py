@@ -9,7 +9,6 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Final
 
-import msgspec
 from attrs import define
 
 from cloudid_core.audit.chain import Head, is_ours
@@ -17,6 +16,7 @@ from cloudid_core.audit.device import STDOUT, Device
 
 from ..machine import APPENDING, Disk, streams
 from ..runtime import Event, Runtime
+from .verify import read_line
 
 LOGGING: Final = APPENDING & ~os.O_WRONLY | os.O_RDWR
 """Flags to open an audit log with, which is also read."""
@@ -27,18 +27,6 @@ FIRST_LINE: Final = 2**16
 
 TAIL: Final = 2**20
 """How much of a file's end is read to find its last line."""
-
-
-class _Place(msgspec.Struct):
-    id: str
-    number: int
-
-
-class _Line(msgspec.Struct):
-    chain: _Place
-
-
-_decode: Final = msgspec.json.Decoder(_Line).decode
 
 
 @define(eq=False)
@@ -185,7 +173,7 @@ class File:
         self._is_torn = bool(torn)
         for line in reversed(lines):
             try:
-                place = _decode(line).chain
+                place = read_line(line).chain
             except (ValueError, RecursionError):
                 continue
             return Head(place.id, place.number, sha256(line).hexdigest())

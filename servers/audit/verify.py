@@ -29,7 +29,7 @@ class _Line(msgspec.Struct):
     follows: Head | None = None
 
 
-_decode: Final = msgspec.json.Decoder(_Line).decode
+read_line: Final = msgspec.json.Decoder(_Line).decode
 CHECKPOINT: Final = "checkpoint"
 
 
@@ -95,7 +95,7 @@ class Verifier:
 
     def read(self, where: str, text: bytes) -> None:
         try:
-            line = _decode(text)
+            line = read_line(text)
         except (ValueError, RecursionError):
             self._note(where, "no entry: what a failed write left, or added by hand")
             return
@@ -154,7 +154,7 @@ class Verifier:
 
     def _compare(self, where: str, text: bytes) -> None:
         try:
-            line = _decode(text)
+            line = read_line(text)
         except (ValueError, RecursionError):
             self._note(where, "no checkpoint")
             return
