@@ -20,17 +20,20 @@ from cloudid_servers.asgi import asgi_application
 from cloudid_servers.settings import ServerSettings
 from cloudid_servers.ui import OURS, Page
 from tests.servers.foreign import served
+from tests.servers.running import Running
 from tests.waiting import PATIENT, wait_until
 
-from .browser import MISSING, ROOT_TOKEN, Browser, browser
+from .browser import MISSING, ROOT_TOKEN, Browser, browser, window
 
+NEEDS = f"apt-get install chromium chromium-driver: {', '.join(MISSING)} missing"
+DEV = ("dev", "--root-token", ROOT_TOKEN, "--listen")
 STATIC = Path(__file__).parents[2] / "servers" / "ui" / "static"
 
 
 @pytest.fixture(scope="module", params=["trio", pytest.param("aiohttp", marks=pytest.mark.long)])
 def page(request: pytest.FixtureRequest) -> Iterator[Browser]:
     if MISSING:
-        pytest.skip(f"apt-get install chromium chromium-driver: {', '.join(MISSING)} missing")
+        pytest.skip(NEEDS)
     with browser(request.param) as page:
         yield page
 
@@ -142,6 +145,24 @@ def test_it_works_within_another_application(fresh: Browser, by: str) -> None:
         fresh.until("#state", "all is well")
         fresh.until("#mounts", "auth/cloud/")
         fresh.until("#machine", "web")
+
+
+@pytest.mark.tools
+@pytest.mark.skipif(bool(MISSING), reason=NEEDS)
+def test_a_server_that_is_gone_is_told_until_it_is_back() -> None:
+    with window() as driver:
+        with Running("cloudid_servers.cli", *DEV, "127.0.0.1:0") as running:
+            page = Browser(driver, running.url)
+            driver.get(f"{page.url}/ui/")
+            page.sign_in()
+            page.until("#state", "all is well")
+            page.until("#mounts", "auth/cloud/")
+        page.until("#state", "no answer")
+        assert page.find("#notice").is_displayed()
+        assert "auth/cloud/" in page.text("#mounts")
+        with Running("cloudid_servers.cli", *DEV, f"127.0.0.1:{running.port}"):
+            page.until("#state", "all is well")
+            assert not page.find("#notice").is_displayed()
 
 
 @pytest.mark.tools

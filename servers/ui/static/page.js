@@ -6,6 +6,7 @@ let skew = 0; // the service's clock beside this one's, in milliseconds
 let machines = [];
 let appToken = "";
 const PAUSE = 4000, MOST_LEASES = 100;
+const HURRY = 10000, PATIENCE = 100000; // the service works on a request for 90 seconds at most
 const LEASES = new Map();
 const at = (id) => document.getElementById(id);
 
@@ -17,17 +18,27 @@ class Failed extends Error {
   }
 }
 
+async function fetched(address, options, patience = PATIENCE) {
+  try {
+    return await fetch(address, { ...options, signal: AbortSignal.timeout(patience) });
+  } catch {
+    throw new Failed(0, { errors: ["the service does not answer"] });
+  }
+}
+
 async function ask(path, body, method = body ? "POST" : "GET", as = token) {
   const headers = { "X-Vault-Token": as, "X-Vault-Request": "true" };
-  const answer = await fetch(`../v1/${path}`, { method, headers, body: body && JSON.stringify(body), cache: "no-store" });
+  const options = { method, headers, body: body && JSON.stringify(body), cache: "no-store" };
+  const isHealth = path === "sys/health";
+  const answer = await fetched(`../v1/${path}`, options, isHealth ? HURRY : PATIENCE);
   const said = answer.status === 204 ? {} : await answer.json().catch(() => ({}));
-  if (!answer.ok && !path.startsWith("sys/health")) throw new Failed(answer.status, said);
+  if (!answer.ok && !(isHealth && "initialized" in said)) throw new Failed(answer.status, said);
   return said;
 }
 
 async function askCloud(path, body) {
   const options = { method: body ? "POST" : "GET", headers: { "X-Cloudid-UI": "1" }, body: body && JSON.stringify(body) };
-  const answer = await fetch(`cloud/${path}`, options);
+  const answer = await fetched(`cloud/${path}`, options);
   if (!answer.ok) throw new Failed(answer.status, null);
   return answer.json();
 }
@@ -69,16 +80,29 @@ function fill(id, ...children) {
   place.replaceChildren(...children);
 }
 
+function say(state, kind = "") {
+  at("state").textContent = state;
+  at("state").className = `pill ${kind}`;
+}
+
+function warn(text) {
+  at("notice").hidden = !text;
+  if (at("notice").textContent !== text) at("notice").textContent = text; // it is read aloud each time
+}
+
+// What failed, or null.
 async function show(id, work) {
   const look = looks;
   try {
     const made = await work();
     if (look === looks) fill(id, ...[made].flat());
+    return null;
   } catch (failure) {
-    if (look !== looks) return;
+    if (look !== looks) return failure;
     if (failure.status === 404) fill(id, none("There is nothing yet."));
     else if (failure.status === 403) fill(id, none("This token may not read it."));
     else fill(id, none(`It cannot be read: ${failure.message}`));
+    return failure;
   }
 }
 
@@ -170,9 +194,9 @@ async function health() {
   if (Math.abs(skew) < 2000) skew = 0;
   const serves = said.initialized && !said.sealed;
   const problems = said.problem_details ?? (said.problems ?? []).map((text) => ({ code: text, text, remedy: "" }));
-  const state = at("state");
-  state.textContent = !serves ? "cannot serve" : problems.length ? `serves, ${problems.length} to look at` : "all is well";
-  state.className = `pill ${!serves ? "bad" : problems.length ? "warn" : "good"}`;
+  if (!serves) say("cannot serve", "bad");
+  else if (problems.length) say(`serves, ${problems.length} to look at`, "warn");
+  else say("all is well", "good");
   const facts = soft(`cloudid ${said.cloudid_version} · store answers in ${said.store_latency_ms} ms`);
   if (!problems.length) return [none("All is well."), facts];
   return [table(["problem", "what to do"], problems.map((each) => [each.text, each.remedy])), facts];
@@ -216,8 +240,10 @@ async function cloud() {
 async function look() {
   if (!token || document.hidden) return;
   const mine = looks;
-  await show("health", health);
+  const failure = await show("health", health);
   if (mine !== looks) return;
+  warn(failure ? "No answer from the service: what is shown is as it last was." : "");
+  if (failure) return say("no answer", "bad");
   await Promise.all([show("logins", logins), show("leases", leases), show("nodes", nodes), show("mounts", mounts),
     machines.length ? cloud().catch(() => {}) : null]);
   await show("rotations", rotations);
@@ -234,10 +260,8 @@ function forget(text) {
   at("why").reset();
   at("sign-in").hidden = false;
   at("forget").hidden = true;
-  at("state").className = "pill";
-  at("state").textContent = "not looked yet";
-  at("notice").hidden = !text;
-  at("notice").textContent = text;
+  say("not looked yet");
+  warn(text);
   at("token").focus();
 }
 
@@ -306,7 +330,7 @@ at("lend").addEventListener("click", () => act(async () => {
 at("break").addEventListener("click", () => act(async () => {
   const broken = at("break").getAttribute("aria-pressed") !== "true";
   const fault = (family) => ({ match: { family }, times: null, action: { status: 503, code: "ServiceUnavailable", message: "broken" } });
-  await fetch("cloud/simulator/faults", { method: "POST", headers: { "X-Cloudid-UI": "1" },
+  await fetched("cloud/simulator/faults", { method: "POST", headers: { "X-Cloudid-UI": "1" },
     body: JSON.stringify(broken ? ["graph", "arm", "login"].map(fault) : []) });
   at("break").setAttribute("aria-pressed", String(broken));
   at("break").textContent = broken ? "Mend the provider" : "Break the provider";
