@@ -47,6 +47,13 @@ def fresh(page: Browser) -> Browser:
     return page
 
 
+def ask(page: Browser, path: str, **fields: object) -> Any:
+    """A write by the root token, and its answer."""
+    answer = httpx.post(f"{page.url}/v1/{path}", json=fields, headers={"X-Vault-Token": ROOT_TOKEN}, **PATIENT)
+    answer.raise_for_status()
+    return answer.json() if answer.content else None
+
+
 @pytest.mark.tools
 def test_a_login_a_loan_that_ends_and_a_refusal_are_seen(fresh: Browser) -> None:
     page = fresh
@@ -58,9 +65,7 @@ def test_a_login_a_loan_that_ends_and_a_refusal_are_seen(fresh: Browser) -> None
     page.until("#logins", "bound_resource_group_mismatch")
     assert "prod-evil" in page.text("#logins .inside tbody tr")
     lease = page.driver.find_element(By.CSS_SELECTOR, "[data-ends]").get_attribute("data-id")
-    token = {"X-Vault-Token": "root.page"}
-    url = f"{page.url}/v1/sys/leases/revoke"
-    assert httpx.post(url, json={"lease_id": lease}, headers=token, **PATIENT).status_code == 204
+    ask(page, "sys/leases/revoke", lease_id=lease)
     page.until("#leases", "Nothing is lent.")
     page.until("#objects", "removed again: 4")
     told = page.driver.get_log("browser")  # type: ignore[no-untyped-call]
@@ -97,6 +102,19 @@ def test_a_wrong_token_is_told_and_nothing_is_kept_of_a_right_one(fresh: Browser
     fresh.until("#mounts", "auth/cloud/")
     fresh.click("#forget")
     assert fresh.text("#mounts > div") == ""
+
+
+@pytest.mark.tools
+def test_a_token_that_ends_meanwhile_is_told(fresh: Browser) -> None:
+    token = ask(fresh, "auth/token/create", ttl="1h")["auth"]["client_token"]
+    fresh.sign_in(token)
+    fresh.until("#mounts", "auth/cloud/")
+    fresh.click("#log-in")
+    fresh.until("#happened", "web is logged in")
+    ask(fresh, "auth/token/revoke", token=token)
+    fresh.until("#notice", "This token has ended")
+    assert fresh.find("#sign-in").is_displayed()
+    assert fresh.text("#mounts > div") + fresh.text("#happened") == ""
 
 
 @pytest.mark.tools

@@ -244,10 +244,16 @@ async function look() {
   if (mine !== looks) return;
   warn(failure ? "No answer from the service: what is shown is as it last was." : "");
   if (failure) return say("no answer", "bad");
-  await Promise.all([show("logins", logins), show("leases", leases), show("nodes", nodes), show("mounts", mounts),
-    machines.length ? cloud().catch(() => {}) : null]);
-  await show("rotations", rotations);
+  const failures = await Promise.all([show("logins", logins), show("leases", leases), show("nodes", nodes),
+    show("mounts", mounts), machines.length ? cloud().catch(() => null) : null]);
+  failures.push(await show("rotations", rotations));
   count();
+  if (failures.some((each) => each?.status === 403)) await forgetIfEnded(mine);
+}
+
+async function forgetIfEnded(mine) {
+  const failure = await ask("auth/token/lookup-self").then(() => null, (failed) => failed);
+  if (mine === looks && failure?.status === 403) forget("This token has ended: look with another one.");
 }
 
 function forget(text) {
@@ -258,6 +264,7 @@ function forget(text) {
   for (const section of document.querySelectorAll("section")) section.hidden = true;
   for (const place of document.querySelectorAll("section > div:not(.row)")) place.replaceChildren();
   at("why").reset();
+  at("happened").textContent = "";
   at("sign-in").hidden = false;
   at("forget").hidden = true;
   say("not looked yet");
