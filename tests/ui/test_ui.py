@@ -118,6 +118,18 @@ def test_a_token_that_ends_meanwhile_is_told(fresh: Browser) -> None:
 
 
 @pytest.mark.tools
+def test_logins_go_on_below_a_line_that_was_unfolded_by_the_mouse(fresh: Browser) -> None:
+    fresh.sign_in()
+    fresh.until("#state", "all is well")
+    fresh.log_in_and_be_refused()
+    fresh.click("#logins summary")
+    assert fresh.find("#logins details").get_attribute("open")
+    before = fresh.text("#logins")
+    wait_until(lambda: fresh.text("#logins") != before)
+    assert fresh.find("#logins details").get_attribute("open")
+
+
+@pytest.mark.tools
 def test_the_keyboard_is_enough(fresh: Browser) -> None:
     """Sign in, explain a login and unfold its checks, without a mouse."""
 

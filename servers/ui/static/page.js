@@ -76,7 +76,7 @@ function fill(id, ...children) {
   const section = at(id);
   section.hidden = false;
   const place = section.querySelector("div");
-  if (place.contains(document.activeElement) && id === "logins") return; // whoever reads with the keyboard is not disturbed
+  if (id === "logins" && place.querySelector(":focus-visible")) return; // whoever reads with the keyboard is not disturbed
   place.replaceChildren(...children);
 }
 
