@@ -145,20 +145,22 @@ async function logins() {
 
 async function leaseIds(path = "") {
   const found = [];
-  const { data } = await ask(`sys/leases/lookup${path && `/${path.replace(/\/$/, "")}`}?list=true`).catch((failure) => {
+  const below = path && `/${path.replace(/\/$/, "")}`;
+  const { data } = await ask(`sys/leases/lookup${below}?list=true&limit=${MOST_LEASES + 1}`).catch((failure) => {
     if (failure.status === 404) return { data: { keys: [] } };
     throw failure;
   });
   for (const key of data.keys) {
-    if (found.length >= MOST_LEASES) break;
+    if (found.length > MOST_LEASES) break;
     if (key.endsWith("/")) found.push(...await leaseIds(path + key));
     else found.push(path + key);
   }
-  return found.slice(0, MOST_LEASES);
+  return found;
 }
 
 async function leases() {
-  const ids = await leaseIds();
+  const known = await leaseIds();
+  const ids = known.slice(0, MOST_LEASES);
   for (const id of LEASES.keys()) if (!ids.includes(id)) LEASES.delete(id);
   await Promise.all(ids.map(async (id) => {
     if (!LEASES.has(id) || left(LEASES.get(id).expire_time) < 5) {
@@ -173,9 +175,11 @@ async function leases() {
     const words = make("span", { class: "num" }, "");
     const cell = make("span", { "data-ends": lease.expire_time, "data-id": lease.id }, bar, " ", words);
     const state = lease.revoking ? pill(lease.revoke_error ? "stuck" : "ending", lease.revoke_error ? "bad" : "warn") : null;
-    return [[code(lease.id.replace(/[^/]+$/, (end) => `${end.slice(0, 8)}…`)), " ", state], [cell]];
+    // ids begin with their time: those of one hour differ at their ends
+    return [[code(lease.id.replace(/[^/]+$/, (end) => `…${end.slice(-8)}`)), " ", state], [cell]];
   });
-  return table(["lease", "ends"], rows);
+  const more = known.length > ids.length ? none(`There are more: these are the first ${MOST_LEASES} by name.`) : null;
+  return [more, table(["lease", "ends"], rows)].filter(Boolean);
 }
 
 function count() {
