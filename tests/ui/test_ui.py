@@ -147,6 +147,23 @@ def test_of_many_leases_each_is_told_from_the_others(fresh: Browser) -> None:
 
 
 @pytest.mark.tools
+def test_a_lease_that_cannot_be_ended_is_told_while_it_has_time_left(fresh: Browser) -> None:
+    page = fresh
+    page.sign_in()
+    page.until("#state", "all is well")
+    page.click("#lend")
+    page.until("#leases", "cloud/creds/reader/")
+    page.click("#break")
+    page.until("#happened", "refuses every call")
+    lease = page.driver.execute_script("return document.querySelector('[data-ends]').dataset.id")
+    ask(page, "sys/leases/revoke", lease_id=lease, sync=False)
+    wait_until(lambda: page.text("#leases .pill") in ("ending", "stuck"))
+    page.click("#break")
+    page.until("#happened", "works again")
+    ask(page, "sys/leases/revoke", lease_id=lease)
+
+
+@pytest.mark.tools
 def test_the_keyboard_is_enough(fresh: Browser) -> None:
     """Sign in, explain a login and unfold its checks, without a mouse."""
 

@@ -8,6 +8,7 @@ let appToken = "";
 const PAUSE = 4000, MOST_LEASES = 100;
 const HURRY = 10000, PATIENCE = 100000; // the service works on a request for 90 seconds at most
 const LEASES = new Map();
+const FRESH = 20000; // a lease may be renewed, or revoked, before its end
 const at = (id) => document.getElementById(id);
 
 class Failed extends Error {
@@ -163,10 +164,10 @@ async function leases() {
   const ids = known.slice(0, MOST_LEASES);
   for (const id of LEASES.keys()) if (!ids.includes(id)) LEASES.delete(id);
   await Promise.all(ids.map(async (id) => {
-    if (!LEASES.has(id) || left(LEASES.get(id).expire_time) < 5) {
-      const found = await ask("sys/leases/lookup", { lease_id: id }).catch(() => null);
-      if (found) LEASES.set(id, found.data);
-    }
+    const seen = LEASES.get(id);
+    if (seen && left(seen.expire_time) >= 5 && Date.now() - seen.at < FRESH) return;
+    const found = await ask("sys/leases/lookup", { lease_id: id }).catch(() => null);
+    if (found) LEASES.set(id, { ...found.data, at: Date.now() });
   }));
   if (!LEASES.size) return none("Nothing is lent.");
   const rows = [...LEASES.values()].sort((a, b) => Date.parse(a.expire_time) - Date.parse(b.expire_time)).map((lease) => {
