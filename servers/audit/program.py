@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import attrs
 import click
 
-from ..terminal import Exit, Format, Output, Unusable, with_output
+from ..terminal import Exit, Format, Output, Unusable, system_reason, with_output
 from .verify import Report
 from .verify import verify as judge
 
@@ -43,7 +43,7 @@ def verify(files: Sequence[str], key: str, checkpoints: Sequence[str], open_end:
             anchors = [(name, opened.enter_context(open(name, "rb"))) for name in checkpoints]
             report = judge(logs, key=key, checkpoints=anchors, accepts_open_end=open_end)
     except OSError as error:
-        raise Unusable(str(error)) from None
+        raise Unusable(system_reason(error)) from None
     output.text("\n".join(_lines(report, key)), _record(report))
     return Exit.FAILED if report.problems else Exit.DONE
 

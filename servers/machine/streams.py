@@ -42,6 +42,19 @@ def open_missing() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def forget_unwritten() -> None:
+    """Have Python's stdout forget what it could not write.
+
+    When the process ends, it would try again, show a traceback, and change the exit code.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, STDOUT)
+        os.close(nowhere)
+
+
 def write(descriptor: int, text: str) -> bool:
     """Write all of the text; false when that is not possible, and then a part may have been written."""
     return write_bytes(descriptor, text.encode("utf-8", "backslashreplace"))

@@ -296,7 +296,8 @@ def read_file(path: Path) -> SettingsFile:
     try:
         document = tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise SettingsError(f"{path}: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SettingsError(f"{path}: {reason}") from None
     try:
         return _file_of(document, path.parent)
     except SettingsError as error:

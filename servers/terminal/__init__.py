@@ -1,7 +1,7 @@
 """What all commands share towards a person or a script: output, exit codes, and errors of one line."""
 
 from .output import Format, Output, printable, show_progress, table, with_output
-from .program import Exit, Failed, Unusable, run, with_reasons
+from .program import Exit, Failed, Unusable, run, system_reason, with_reasons
 
 __all__ = [
     "Exit",
@@ -12,6 +12,7 @@ __all__ = [
     "printable",
     "run",
     "show_progress",
+    "system_reason",
     "table",
     "with_output",
     "with_reasons",

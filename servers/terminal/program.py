@@ -69,10 +69,14 @@ def with_reasons(work: Callable[[], int | None]) -> int:
         return _complain(error.format_message(), error.exit_code)
     except click.Abort:  # Ctrl-C or Ctrl-D at a question
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        return Exit.FAILED  # nobody reads on
-    except (CloudidError, OSError) as error:
+    except CloudidError as error:
         return _complain(str(error), Exit.FAILED)
+    except BrokenPipeError:  # nobody reads on
+        streams.forget_unwritten()
+        return Exit.FAILED
+    except OSError as error:
+        streams.forget_unwritten()
+        return _complain(system_reason(error), Exit.FAILED)
     except ImportError as error:
         if text := extras.remedy(error):
             return _complain(text, Exit.FAILED)
@@ -91,6 +95,12 @@ def _invoke(command: click.Command, program: str, words: list[str], obj: object)
     with command.make_context(program, words, obj=obj) as context:
         code = command.invoke(context)
     return code if isinstance(code, int) else Exit.DONE
+
+
+def system_reason(error: OSError) -> str:
+    """What the system refused, and of which file."""
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
 
 
 def _usage(error: click.UsageError) -> str:

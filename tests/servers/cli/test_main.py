@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -86,7 +87,9 @@ def test_what_is_not_understood_is_one_line(arguments: list[str], line: str, cap
     "failure, code, line",
     [
         (Failed("do this"), Exit.FAILED, "error: do this\n"),
-        (OSError(2, "No such file", "a"), Exit.FAILED, "error: [Errno 2] No such file: 'a'\n"),
+        (OSError(2, "No such file", "a"), Exit.FAILED, "error: a: No such file\n"),
+        (OSError(2, "No such file"), Exit.FAILED, "error: No such file\n"),
+        (OSError("no number"), Exit.FAILED, "error: no number\n"),
         (ModuleNotFoundError("x", name="trio.abc"), Exit.FAILED, "pip install 'cloudid[trio]'\n"),
         (KeyError("secret"), Exit.FAILED, "error: a bug of cloudid (KeyError at test_main.py:"),
         (BrokenPipeError(), Exit.FAILED, ""),
@@ -122,6 +125,21 @@ def test_any_streams_will_do(script: str, encoding: str, words: list[str], shown
     environment = {"PYTHONIOENCODING": encoding, "HOME": str(tmp_path)}
     done = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, timeout=PATIENCE, check=False)
     assert (done.returncode, shown in (done.stdout + done.stderr).decode(encoding)) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "script, stderr",
+    [
+        ('"$@" > /dev/full', "error: No space left on device\n"),
+        ('"$@" | true', ""),
+    ],
+    ids=["a full disk", "nobody reads on"],
+)
+def test_an_output_that_cannot_be_written_ends_with_1(script: str, stderr: str) -> None:
+    line = ["bash", "-o", "pipefail", "-c", script, "sh", sys.executable, "-m", "cloudid_servers.cli", "--help"]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(line, cwd=ROOT, env=buffered, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.stderr, done.returncode) == (stderr, Exit.FAILED)
 
 
 def test_a_bug_can_be_traced(monkeypatch: pytest.MonkeyPatch) -> None:
