@@ -20,7 +20,7 @@ from cloudid_core.values.secret import Secret
 
 from ..client import RESOURCE, Address, Service
 from ..settings import http_address
-from ..terminal import Exit, Failed, Output, show_progress, table, with_output
+from ..terminal import Exit, Failed, Output, show_progress, table, with_output, without_slashes
 from ..transcripts import Tenant, record
 from .connection import service_with_token, told, with_address
 from .words import read_secret
@@ -39,7 +39,7 @@ def connect() -> None:
 
 
 @connect.command("azure")
-@click.argument("mount", default="auth/cloud")
+@click.argument("mount", default="auth/cloud", callback=without_slashes)
 @click.option("--tenant", default="", metavar="ID", help="The tenant.")
 @click.option(
     "--subscription", "subscriptions", multiple=True, metavar="ID", help="Where machines are, or roles are assigned."
@@ -95,7 +95,7 @@ def azure(
     kind = AUTH if mount.startswith("auth/") else SECRET
     features = _features(kind, wished or _asked("features", "name", [each.name for each in features_of(kind)]))
     tenant = tenant or _asked("tenants", "id")[0]
-    plan = Plan(mount.strip("/"), tenant, subscriptions or _asked("subscriptions", "id"), features)
+    plan = Plan(mount, tenant, subscriptions or _asked("subscriptions", "id"), features)
     if kind == SECRET and not plan.subscriptions:
         raise click.UsageError("a secrets engine needs a subscription")
     if not client_id:

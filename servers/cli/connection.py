@@ -26,7 +26,7 @@ from ..client import (
     find_token,
     identity_of_token,
 )
-from ..terminal import Failed, printable
+from ..terminal import Failed, printable, without_slashes
 from .words import read_secret
 
 EXEC: Final = "--exec"
@@ -54,7 +54,9 @@ def with_identity(command: F, *, needs_role: bool = True) -> F:
     """Adds the options that say who logs in, and hands the command what answers the `Identity` as `identify`."""
 
     @click.option("--role", required=needs_role, metavar="NAME", help="The role to log in with.")
-    @click.option("--mount", default="auth/cloud", metavar="PATH", help="Default: auth/cloud.")
+    @click.option(
+        "--mount", default="auth/cloud", callback=without_slashes, metavar="PATH", help="Default: auth/cloud."
+    )
     @click.option(
         "--identity",
         "kind",

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from ..client import Address, Service, ServiceRefused, Unreachable, run_command
-from ..terminal import Format, Output, with_output
+from ..terminal import Format, Output, with_output, without_slashes
 from .connection import Executing, executing, service_with_token, tell, told, with_address
 
 VARIABLES: Final = {
@@ -22,7 +22,7 @@ VARIABLES: Final = {
 
 @click.command("creds", cls=Executing)
 @click.argument("role")
-@click.option("--mount", default="cloud", metavar="PATH", help="Default: cloud.")
+@click.option("--mount", default="cloud", callback=without_slashes, metavar="PATH", help="Default: cloud.")
 @click.option(
     "--tenant",
     default="",

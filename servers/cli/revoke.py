@@ -10,7 +10,7 @@ import click
 from cloudid_core.values import duration
 
 from ..client import Address, Service, ServiceRefused
-from ..terminal import Failed, Output, printable, show_progress, with_output
+from ..terminal import Failed, Output, printable, show_progress, with_output, without_slashes
 from .connection import service_with_token, tell, told, with_address
 
 CREDS: Final = "creds"
@@ -23,7 +23,7 @@ ENOUGH: Final = 10_000
 
 @click.command("revoke")
 @click.argument("what", metavar="ROLE|LEASE|PREFIX")
-@click.option("--mount", default="cloud", metavar="PATH", help="Of a ROLE. Default: cloud.")
+@click.option("--mount", default="cloud", callback=without_slashes, metavar="PATH", help="Of a ROLE. Default: cloud.")
 @click.option("--wait", default="10m", metavar="DURATION", help="Watch for so long; 0: not at all. Default: 10m.")
 @with_address
 @with_output()
@@ -41,7 +41,7 @@ def revoke(what: str, mount: str, wait: str, address: Address, output: Output) -
         raise click.UsageError("--wait is a duration, like 90s or 10m") from None
     if not what.strip("/"):
         raise click.UsageError("name a role, a lease or a path: an empty word would be all of them")
-    path = what.strip("/") if "/" in what else f"{mount.strip('/')}/{CREDS}/{what}"
+    path = what.strip("/") if "/" in what else f"{mount}/{CREDS}/{what}"
     with told(role=what):
         service = service_with_token(address)
         if path.split("/")[-3:-2] == [CREDS]:

@@ -15,7 +15,7 @@ from cloudid_core.audit.device import ADMITTED
 from cloudid_core.errors import CloudidError
 
 from ..client import Address, Service, ServiceRefused, Unreachable, find_token
-from ..terminal import Exit, Format, Output, Unusable, printable, table, with_output
+from ..terminal import Exit, Format, Output, Unusable, printable, table, with_output, without_slashes
 from .cases import Case, Verdict, read_suite
 from .offline import Offline
 
@@ -34,7 +34,7 @@ def roles() -> None:
 @roles.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--server", metavar="URL", help=f"Use the roles of this server; its token is in {TOKEN}.")
-@click.option("--mount", default="auth/cloud", metavar="PATH", help="Default: auth/cloud.")
+@click.option("--mount", default="auth/cloud", callback=without_slashes, metavar="PATH", help="Default: auth/cloud.")
 @click.option("--ca", default="", metavar="FILE", help="Certificates that the server's must be signed by.")
 @with_output(Format.TABLE)
 def test(files: Sequence[Path], server: str | None, mount: str, ca: str, output: Output) -> int:

@@ -1,7 +1,7 @@
 """What all commands share towards a person or a script: output, exit codes, and errors of one line."""
 
 from .output import Format, Output, printable, show_progress, table, with_output
-from .program import Exit, Failed, Unusable, run, system_reason, with_reasons
+from .program import Exit, Failed, Unusable, run, system_reason, with_reasons, without_slashes
 
 __all__ = [
     "Exit",
@@ -16,4 +16,5 @@ __all__ = [
     "table",
     "with_output",
     "with_reasons",
+    "without_slashes",
 ]

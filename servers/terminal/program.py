@@ -44,6 +44,11 @@ class Unusable(Failed):
     exit_code = Exit.UNUSABLE
 
 
+def without_slashes(_: click.Context, __: click.Parameter, path: str) -> str:
+    """The path of a mount, which the service shows with a slash at its end."""
+    return path.strip("/")
+
+
 def run(command: click.Command, program: str, arguments: Sequence[str] | None = None, obj: object = None) -> int:
     """Do what a command line says, and answer the exit code; what is wrong is a line on standard error.
 

@@ -305,6 +305,16 @@ def test_why_tells_the_last_refusal_without_an_identity(site: Site, cloudid: She
     assert cloudid("why").code == 2
 
 
+def test_a_mount_may_be_named_as_the_service_shows_it(site: Site, cloudid: Shell) -> None:
+    cloudid.set(**site.of_vm())
+    assert "bound_scale_set_mismatch" in cloudid("login", "--role", "west", "--mount", "auth/cloud/").err
+    assert cloudid("agent", "--role", "all", "--mount", "auth/cloud/", "--once").code == 0
+    cloudid.set(CLOUDID_TOKEN=ROOT_TOKEN)
+    assert cloudid("why", "--role", "west", "--mount", "/auth/cloud/").json["verdict"] == "refused"
+    assert cloudid("why", "--last", "--mount", "auth/cloud/").json["role"] == "west"
+    assert cloudid("creds", "reader", "--mount", "cloud/", "--exec", "true").code == 0
+
+
 def test_why_in_a_pipe_is_the_explanation(site: Site, cloudid: Shell) -> None:
     cloudid.set(**site.of_vm(), CLOUDID_TOKEN=ROOT_TOKEN)
     shown = cloudid("why", "--role", "all")
