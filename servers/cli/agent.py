@@ -185,7 +185,7 @@ class _Child:
                     self.command, env={**os.environ, **(environment if self.restarts else {})}, process_group=0
                 )
             except (OSError, ValueError) as error:
-                raise NoSuchCommand(f"the command cannot be started ({type(error).__name__})") from None
+                raise NoSuchCommand(self.command, error) from None
             self.on_signal(signal.SIGCHLD, None)  # it may have ended before it was known here
 
     def stop(self) -> None:

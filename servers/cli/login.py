@@ -9,7 +9,7 @@ import click
 
 from cloudid_core.values.secret import Secret
 
-from ..client import VARIABLES, Address, Identity, Service, store_token
+from ..client import VARIABLES, Address, Identity, NoSuchCommand, Service, store_token
 from ..terminal import Failed, Output, with_output
 from .connection import Executing, executing, told, with_address, with_identity
 
@@ -46,8 +46,8 @@ def login(
     if command:  # takes the place of this process: it ends as it ends, and gets all signals
         try:
             os.execvpe(command[0], command, {**os.environ, **dict.fromkeys(VARIABLES, token.reveal())})
-        except OSError as error:
-            raise Failed(f"the command cannot be started ({type(error).__name__})") from None
+        except (OSError, ValueError) as error:
+            raise NoSuchCommand(command, error) from None
     elif how == "print":
         click.echo(token.reveal())
     else:

@@ -20,6 +20,10 @@ LOOKS_EVERY: Final = 1.0
 class NoSuchCommand(CloudidError):
     """The command cannot be started."""
 
+    def __init__(self, command: Sequence[str], error: OSError | ValueError) -> None:
+        reason = error.strerror if isinstance(error, OSError) else "a word of it has a character that no command takes"
+        super().__init__(f"the command cannot be started: {command[0]}: {reason}")
+
 
 def run_command(command: Sequence[str], environment: Mapping[str, str], give_back: Callable[[], None]) -> int:
     """Run a command to its end and then `give_back`; the exit code, as a shell would tell it.
@@ -49,7 +53,7 @@ def _run(
     try:
         child = subprocess.Popen(command, env=dict(environment), preexec_fn=unblock)
     except (OSError, ValueError) as error:
-        raise NoSuchCommand(f"the command cannot be started ({type(error).__name__})") from None
+        raise NoSuchCommand(command, error) from None
     while child.poll() is None:
         received, is_told = _next_signal(awaited)
         if received in STOPS and not is_told:

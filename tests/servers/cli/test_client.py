@@ -23,6 +23,8 @@ from ..deployment import Deployment
 from ..running import PATIENCE, ROOT, wait_until
 from .shell import Shell
 
+NOT_STARTED = "error: the command cannot be started: /nowhere/at/all: No such file or directory"
+
 pytestmark = pytest.mark.usefixtures("nothing_inherited")
 
 
@@ -246,8 +248,9 @@ def test_a_lease_ends_with_its_command(site: Site, logged_in: Shell, script: str
 def test_a_lease_ends_if_its_command_cannot_be_started(site: Site, logged_in: Shell) -> None:
     site.end_loans()
     shown = logged_in("creds", "reader", "--exec", "/nowhere/at/all", "--help")
-    assert (shown.code, shown.err.splitlines()[-1].startswith("error: the command cannot be started")) == (1, True)
+    assert (shown.code, shown.err.splitlines()[-1]) == (1, NOT_STARTED)
     assert not site.alive()
+    assert logged_in("login", "--role", "all", "--exec", "/nowhere/at/all").err == f"{NOT_STARTED}\n"
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
