@@ -15,6 +15,8 @@ from .connection import service_with_token, tell, told, with_address
 
 CREDS: Final = "creds"
 """The segment of a lease's id before the name of its role."""
+LOGINS: Final = "auth/"
+"""What is below gives tokens, which are no leases: none of them can be counted."""
 INTERVAL: Final = 1.0
 """Seconds between two looks at what is left."""
 ENOUGH: Final = 10_000
@@ -47,6 +49,11 @@ def revoke(what: str, mount: str, wait: str, address: Address, output: Output) -
         if path.split("/")[-3:-2] == [CREDS]:
             service.write("sys/leases/revoke", {"lease_id": path})
             output.record({"lease": path, "left": 0})
+            return
+        if f"{path}/".startswith(LOGINS):
+            service.write(f"sys/leases/revoke-prefix/{path}", {"sync": False})
+            output.record({"prefix": path})
+            output.note(f"the tokens that were issued below {path} are ended, and what they were lent follows")
             return
         before = _count(service, path)
         service.write(f"sys/leases/revoke-prefix/{path}", {"sync": False})

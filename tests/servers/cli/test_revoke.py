@@ -55,6 +55,16 @@ def test_a_prefix_without_leases_is_told(operator: Shell) -> None:
     assert (shown.code, shown.err) == (0, "there was no lease below cloud/creds/no-such-role\n")
 
 
+def test_the_end_of_logins_is_told_as_such(site: Site, operator: Shell) -> None:
+    operator.set(**site.of_vm())
+    token = operator("login", "--role", "all", "--print").out.strip()
+    shown = operator("revoke", "auth/cloud/", "--format", "table")
+    assert (shown.code, shown.out) == (0, "prefix  auth/cloud\n")
+    assert shown.err == "the tokens that were issued below auth/cloud are ended, and what they were lent follows\n"
+    operator.set(VAULT_TOKEN=token)
+    assert "permission denied" in operator("read", "auth/token/lookup-self").err
+
+
 def test_who_may_not_list_is_not_told_that_nothing_is_left(site: Site, operator: Shell) -> None:
     policy = 'path "sys/leases/revoke-prefix/*" { capabilities = ["update", "sudo"] }'
     site.ask("POST", "sys/policies/acl/revoker", {"policy": policy})
