@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
+import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Any, Final, TypeVar
 
 import click
@@ -15,6 +18,8 @@ from attrs import frozen
 from ..machine import streams
 
 GAP: Final = "  "
+NARROWEST: Final = 12
+"""Characters of a column that is reduced."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,12 +57,32 @@ class Output:
 
 
 def table(rows: Sequence[Sequence[object]], heads: Sequence[str]) -> str:
-    """Columns as wide as their widest cell, below their heads."""
+    """Columns as wide as their widest cell, below their heads. On a terminal, a cell that is too long for it goes on in
+    the lines below.
+    """
     lines = [tuple(heads), *(tuple(_cell(value) for value in row) for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
-    return "\n".join(
-        GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+    widths = _fitting([max(len(line[column]) for line in lines) for column in range(len(heads))])
+    return "\n".join(part for line in lines for part in _lines_of(line, widths))
+
+
+def _fitting(widths: Sequence[int]) -> Sequence[int]:
+    """The widths, of which the largest are reduced until all fit into the terminal."""
+    columns = shutil.get_terminal_size((0, 0)).columns if sys.stdout.isatty() else 0
+    if not columns:
+        return widths
+    most = max(widths, default=0)
+    while sum(min(width, most) for width in widths) + len(GAP) * (len(widths) - 1) > columns and most > NARROWEST:
+        most -= 1
+    return [min(width, most) for width in widths]
+
+
+def _lines_of(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    parts = [
+        textwrap.wrap(cell, width, break_on_hyphens=False) if len(cell) > width else [cell]
+        for cell, width in zip(cells, widths, strict=True)
+    ]
+    for line in zip_longest(*parts, fillvalue=""):
+        yield GAP.join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip()
 
 
 def with_output(default: Format | None = None) -> Callable[[F], F]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import termios
 from typing import Any, Final
 
 import click
@@ -10,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from cloudid_servers.terminal import Format, Output, printable, with_output
+from tests.waiting import PATIENCE
 
 ROWS: Final[list[dict[str, Any]]] = [
     {"name": "a", "seconds": 5, "tags": ["x"], "more": 1},
@@ -39,6 +44,38 @@ def test_a_person_gets_a_table_with_the_chosen_columns() -> None:
     ran = CliRunner().invoke(data, ["--format", "table"])
     assert ran.stdout.splitlines() == ["name    seconds  tags", 'a       5        ["x"]', "longer           []"]
     assert ran.stderr == "read along\n"
+
+
+def in_terminal(columns: int, code: str) -> list[str]:
+    """What some Python shows in a terminal of that width."""
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb") as shown, os.fdopen(theirs, "wb") as terminal:
+        termios.tcsetwinsize(terminal, (24, columns))
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        subprocess.run([sys.executable, "-c", code], stdout=terminal, env=environment, timeout=PATIENCE, check=True)
+        return os.read(shown.fileno(), 1 << 16).decode().splitlines()
+
+
+WIDE: Final = """
+from cloudid_servers.terminal import table
+rows = [("✗", "group", "one two three four five six seven", "x" * 30), ("✓", "name", "web", "web")]
+print(table(rows, ("", "check", "expected", "found")))
+"""
+
+
+def test_a_table_fits_into_a_narrow_terminal() -> None:
+    assert in_terminal(42, WIDE) == [
+        "   check  expected         found",
+        "✗  group  one two three    xxxxxxxxxxxxxxx",
+        "          four five six    xxxxxxxxxxxxxxx",
+        "          seven",
+        "✓  name   web              web",
+    ]
+    assert in_terminal(200, WIDE)[1:] == [
+        f"✗  group  one two three four five six seven  {'x' * 30}",
+        "✓  name   web                                web",
+    ]
+    assert max(map(len, in_terminal(10, WIDE))) == 1 + 5 + 12 + 12 + 6, "too narrow for a table"
 
 
 def test_a_report_is_for_people_in_a_pipe_too() -> None:
