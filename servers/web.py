@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import ssl
-from http.client import HTTPException, InvalidURL
+from http.client import HTTPException, InvalidURL, RemoteDisconnected
 from typing import IO, Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -19,12 +19,18 @@ from cloudid_core.errors import CloudidError
 
 from .machine import is_loopback
 
+WITHOUT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
+"""What OpenSSL says of an answer that is no TLS; which, depends on its version."""
 LONGEST_ANSWER: Final = 1 << 24
 """Bytes."""
 
 
 class Unreachable(CloudidError):
     """No answer came, or none that can be understood. The text names no address and no header."""
+
+
+class Untrusted(Unreachable):
+    """The certificate is not one that counts, or of another name."""
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -53,7 +59,7 @@ def send(
             with refusal:
                 return _read(refusal.code, refusal.headers.items(), refusal)
     except (OSError, HTTPException, ValueError) as error:
-        raise Unreachable(_reason(error)) from None
+        raise _failure(error, request.url) from None
 
 
 def authorities(url: str, file: str | None = None) -> ssl.SSLContext:
@@ -70,12 +76,21 @@ def _read(status: int, headers: Any, body: IO[bytes]) -> HttpResponse:
     return HttpResponse(status, {name.lower(): value for name, value in headers}, content)
 
 
-def _reason(error: Exception) -> str:
-    """Why there was no answer, in words that repeat nothing of the request."""
+def _failure(error: Exception, url: str) -> Unreachable:
     if isinstance(error, URLError) and isinstance(error.reason, Exception):
         error = error.reason
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the certificate is not trusted: {error.verify_message}"
+        return Untrusted(f"the certificate is not trusted: {error.verify_message}")
+    return Unreachable(_reason(error, url))
+
+
+def _reason(error: Exception, url: str) -> str:
+    """Why there was no answer, in words that repeat nothing of the request."""
+    if isinstance(error, ssl.SSLError) and error.reason in WITHOUT_TLS:
+        return "no TLS is spoken there: the address may begin with http://"
+    if isinstance(error, RemoteDisconnected):
+        hint = "" if url.startswith("https://") else ": where TLS is spoken, the address begins with https://"
+        return f"the connection was closed without an answer{hint}"
     if isinstance(error, TimeoutError):
         return "it took too long"
     if isinstance(error, ValueError | InvalidURL):

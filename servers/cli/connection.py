@@ -22,6 +22,7 @@ from ..client import (
     ServiceRefused,
     Surroundings,
     Unreachable,
+    Untrusted,
     find_identity,
     find_token,
     identity_of_token,
@@ -30,6 +31,7 @@ from ..terminal import Failed, printable, without_slashes
 from .words import read_secret
 
 EXEC: Final = "--exec"
+TRUST: Final = "check the address; CLOUDID_CACERT or VAULT_CACERT names a file of the certificates that are trusted"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -122,9 +124,8 @@ def told(**names: str) -> Iterator[None]:
     except ServiceRefused as refusal:
         raise Failed(printable("\n".join(_refusal(refusal, names)))) from None
     except Unreachable as failure:
-        raise Failed(
-            f"the service cannot be reached: {failure}\nwhat to do: check the address, or --address URL"
-        ) from None
+        remedy = TRUST if isinstance(failure, Untrusted) else "check the address, or --address URL"
+        raise Failed(f"the service cannot be reached: {failure}\nwhat to do: {remedy}") from None
     except NoIdentity as failure:
         width = max(map(len, failure.tried))
         lines = [f"  {kind.ljust(width)}  {outcome}" for kind, outcome in failure.tried.items()]

@@ -3,7 +3,7 @@
 It prints nothing; the commands that people type are elsewhere.
 """
 
-from ..web import Unreachable
+from ..web import Unreachable, Untrusted
 from .agent import LOGIN, Agent, Kept
 from .commands import STOPS, NoSuchCommand, exit_code, run_command
 from .identity import KINDS, RESOURCE, Identity, NoIdentity, Surroundings, find_identity, identity_of_token
@@ -26,6 +26,7 @@ __all__ = [
     "ServiceRefused",
     "Surroundings",
     "Unreachable",
+    "Untrusted",
     "exit_code",
     "find_identity",
     "find_token",

@@ -17,10 +17,11 @@ import pytest
 from cloudid_servers.cli.main import COMMANDS
 from tests.waiting import PATIENT
 
+from ..certificates import write_certificate
 from ..client_site import ROOT as ROOT_TOKEN
 from ..client_site import Site
 from ..deployment import Deployment
-from ..running import PATIENCE, ROOT, wait_until
+from ..running import PATIENCE, ROOT, Running, wait_until
 from .shell import Shell
 
 NOT_STARTED = "error: the command cannot be started: /nowhere/at/all: No such file or directory"
@@ -409,6 +410,21 @@ def test_a_service_that_does_not_answer(cloudid: Shell) -> None:
         shown = cloudid("status", "--address", f"http://127.0.0.1:{taken.getsockname()[1]}")
     assert (shown.code, shown.out) == (1, "")
     assert shown.err.startswith("error: the service cannot be reached: Connection refused\nwhat to do: ")
+
+
+def test_a_certificate_that_is_not_trusted_is_told_with_the_variable(cloudid: Shell, tmp_path: Path) -> None:
+    settings = tmp_path / "cloudid.toml"
+    write_certificate(tmp_path, "127.0.0.1")
+    settings.write_text('[server]\ntls_certificate = "cert.pem"\ntls_key = "key.pem"\n')
+    with Running(
+        "cloudid_servers.cli", "serve", "--dev", "--settings", str(settings), "--listen", "127.0.0.1:0"
+    ) as server:
+        shown = cloudid("status", "--address", server.url)
+        assert (shown.code, "CLOUDID_CACERT" in shown.err) == (1, True)
+        shown = cloudid("status", "--address", server.url.replace("https", "http"))
+        assert (shown.code, "begins with https://" in shown.err) == (1, True)
+        cloudid.set(CLOUDID_CACERT=str(tmp_path / "cert.pem"))
+        assert cloudid("status", "--address", server.url).code == 0
 
 
 def test_another_service_is_not_healthy(site: Site, cloudid: Shell) -> None:

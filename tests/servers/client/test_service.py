@@ -182,6 +182,11 @@ def test_certificates_are_verified(tmp_path: Path) -> None:
         assert "not verified" in careless.address.warnings[0]
 
 
+def test_a_service_without_tls_is_told_as_such() -> None:
+    with Fake([ok()]).serving() as fake, pytest.raises(Unreachable, match="the address may begin with http://"):
+        Service(Address(fake.url.replace("http://", "https://"))).read("x")
+
+
 def test_nobody_answers() -> None:
     with Fake([ok()]).serving() as fake:
         pass
