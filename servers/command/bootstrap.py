@@ -343,7 +343,7 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
 def open_store(
     server: ServerSettings, *, is_new: bool = False, is_exclusive: bool = False, accepts_restore: bool = False
 ) -> Store:
-    """The durable store that the settings name. Only a new one makes its tables in a database.
+    """The durable store that the settings name. Only a new one makes its file, or its tables in a database.
 
     Nothing else can have it open, or in etcd write to it, at the same time if it is exclusive, as a SQLite store always
     is. `accepts_restore`: the cluster of etcd may be another than the store was made in.
@@ -351,6 +351,10 @@ def open_store(
     Raises `SettingsError` or `StoreFailed`.
     """
     if not server.is_in_database:
+        if not (is_new or Path(server.store).exists()):
+            raise SettingsError(
+                f"the service is not initialised: {server.store_name} does not exist: run init, or correct store"
+            )
         file = SqliteStore(Path(server.store), server.store_name)
         return GroupCommit(file, file.missing)
     engine, place = database(server)

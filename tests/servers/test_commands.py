@@ -128,6 +128,15 @@ def test_a_server_that_cannot_start_says_why(server: str, settings: Path, key: s
     assert key is None or key not in failed.stderr
 
 
+@pytest.mark.parametrize("words", [("serve",), ("init", "--new-root-token"), ("rekey", "--finish")])
+def test_a_store_that_is_not_there_is_named_and_not_made(words: tuple[str, ...], settings: Path) -> None:
+    """`backup` would copy an empty one without a complaint."""
+    write_key(settings.parent / "cloudid.key", "ab" * 32)
+    failed = command(SERVERS[0], *words, "--settings", str(settings))
+    assert (failed.returncode, "cloudid.sqlite does not exist: run init" in failed.stderr) == (1, True)
+    assert sorted(path.name for path in settings.parent.iterdir()) == ["cloudid.key", settings.name]
+
+
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("contents", [None, "no certificate", "-----BEGIN CERTIFICATE-----\nAA==\n"])
 def test_a_certificate_that_cannot_be_used_is_named(server: str, contents: str | None, settings: Path) -> None:

@@ -231,7 +231,7 @@ def test_nothing_happens_when_the_only_device_is_dev_full(runtime: str, tmp_path
     path = tmp_path / "settings.toml"
     path.write_text('[server]\nlisten = "127.0.0.1:0"\n')
     file = read_file(path)
-    settings, store = file.settings(master_key.find_or_make(file.server)), open_store(file.server)
+    settings, store = file.settings(master_key.find_or_make(file.server)), open_store(file.server, is_new=True)
     full = Device(name="full", type="file", key="5a" * 32, options={"file_path": "/dev/full"})
 
     async def prepare() -> None:
