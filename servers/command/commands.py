@@ -311,7 +311,9 @@ def rekey(
     if new == known.master_key:
         raise SettingsError("this is the master key of the settings already: name another")
     if new is None:
-        told = "only this master key opens the store now; older copies of the store still need the old one"
+        key_file = master_key.key_file(file.server)
+        place = f"in {key_file}" if key_file else "that environment, command or service manager gives"
+        told = f"only the master key {place} opens the store now; older copies of the store may need another"
     else:
         told = "both master keys open the store; name the new one in the settings, restart, then run rekey --finish"
     with closing(open_store(file.server)) as store:

@@ -260,6 +260,7 @@ def test_the_master_key_is_changed_in_two_steps(server: str, settings: Path) -> 
     for _ in range(2):
         finished = rekey(server, renamed, "--finish")
         assert (finished.returncode, finished.stderr) == (0, "")
+        assert finished.stdout.startswith(f"only the master key in {new_key_file} opens the store now;")
     for words in ((), ("check",)):
         refused = command(server, *words, "--settings", str(settings))
         assert (refused.returncode, "not open the key ring" in refused.stdout + refused.stderr) == (1, True)
