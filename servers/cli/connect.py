@@ -159,7 +159,7 @@ def _features(kind: str, wished: Sequence[str]) -> tuple[Feature, ...]:
 
 
 def _secret(name: str) -> Secret:
-    secret = read_secret(name, "secret")
+    secret = read_secret(name, "client secret")
     if not secret:  # an empty one stands for a managed identity
         raise Failed(f"the secret in {name} is empty")
     return secret

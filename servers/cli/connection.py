@@ -73,7 +73,7 @@ def with_identity(command: F, *, needs_role: bool = True) -> F:
     def decorated(*args: Any, kind: str | None, client_id: str, resource: str, jwt: str, **options: Any) -> Any:
         def identify() -> Identity:
             if jwt:
-                return identity_of_token(read_secret(jwt, "token"))
+                return identity_of_token(read_secret(jwt, "JWT"))
             return find_identity(Surroundings(os.environ), resource, kind or "", client_id)
 
         return command(*args, identify=identify, **options)

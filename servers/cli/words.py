@@ -54,20 +54,26 @@ def read_words(words: Iterable[str]) -> tuple[dict[str, Any], set[str]]:
 
 
 def read_secret(name: str, what: str) -> Secret:
-    """The secret in a file, or with `-` on standard input. `what` it is, for the error. Raises `Failed`."""
+    """The secret in a file, or with `-` on standard input. `what` it is, for questions and errors. Raises `Failed`."""
     try:
-        with click.open_file(name, encoding="utf-8") as file:
+        if name == STDIN:
+            return Secret(read_stdin(what, LONGEST).strip())
+        with Path(name).open(encoding="utf-8") as file:
             return Secret(file.read(LONGEST).strip())
     except (OSError, UnicodeError) as error:
         raise Failed(f"the {what} in {name} cannot be read ({type(error).__name__})") from None
 
 
+def read_stdin(name: str, longest: int) -> str:
+    """Standard input; on a terminal it is asked for by name, and not shown while it is typed."""
+    if sys.stdin.isatty():
+        return str(click.prompt(name, hide_input=True, prompt_suffix=": ", err=True))
+    return sys.stdin.read(longest)
+
+
 def _once() -> Iterator[str]:
     """Standard input, once."""
-    if sys.stdin.isatty():
-        yield click.prompt("value", hide_input=True, prompt_suffix=": ", err=True)
-    else:
-        yield _bounded(sys.stdin.read(LONGEST + 1), "standard input")
+    yield _bounded(read_stdin("value", LONGEST + 1), "standard input")
     raise click.UsageError("standard input is read once")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -16,6 +17,8 @@ from cloudid_servers.cli.main import COMMANDS, SECTIONS, Listed, commands
 from cloudid_servers.terminal import Exit, Failed, run
 
 from ..running import PATIENCE, ROOT
+
+CONNECTED = ("--client-id", "id", "--tenant", "tenant", "--subscription", "id", "--feature", "virtual")
 
 
 def cloudid(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -140,6 +143,35 @@ def test_an_output_that_cannot_be_written_ends_with_1(script: str, stderr: str) 
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(line, cwd=ROOT, env=buffered, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.stderr, done.returncode) == (stderr, Exit.FAILED)
+
+
+@pytest.mark.parametrize(
+    "words, name",
+    [
+        (("trace", "-", "/dev/null"), "token: "),
+        (("login", "--role", "web", "--jwt", "-"), "JWT: "),
+        (("connect", "azure", *CONNECTED, "--client-secret", "-"), "client secret: "),
+    ],
+    ids=["trace", "login", "connect"],
+)
+def test_a_secret_is_asked_for_on_a_terminal_and_not_shown(words: tuple[str, ...], name: str, tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    line = [sys.executable, "-m", "cloudid_servers.cli", *words, "--address", "http://127.0.0.1:9"]
+    environment = {"HOME": str(tmp_path), "VAULT_TOKEN": "token"}
+    with subprocess.Popen(
+        line, cwd=ROOT, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    ) as process:
+        os.close(theirs)
+        shown = ""
+        while name not in shown and (chunk := os.read(ours, 1 << 16)):
+            shown += chunk.decode()
+        os.write(ours, b"hunter2\n")
+        with suppress(OSError):  # on Linux a terminal ends so
+            while chunk := os.read(ours, 1 << 16):
+                shown += chunk.decode()
+        process.wait(PATIENCE)
+    os.close(ours)
+    assert "hunter2" not in shown
 
 
 def test_a_bug_can_be_traced(monkeypatch: pytest.MonkeyPatch) -> None:
