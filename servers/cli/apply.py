@@ -12,7 +12,7 @@ import click
 from ..client import Address, ServiceRefused
 from ..folders import carry_out, plan, write_files
 from ..folders import export as read_service
-from ..terminal import Exit, Format, Output, with_output
+from ..terminal import Exit, Failed, Format, Output, with_output
 from .connection import service_with_token, tell, told, with_address
 
 COLUMNS: Final = ("path", "field", "is", "becomes")
@@ -83,6 +83,8 @@ def export(folder: Path, address: Address, output: Output) -> None:
     write_files(folder, found)
     output.note(f"written: {len(found.files)} files")
     output.rows(found.told, ("path", "field", "why"))
+    if not found.files:
+        raise Failed("nothing was exported: log in with a token that may read what is to be in the files")
 
 
 def _shortened(row: dict[str, Any]) -> dict[str, str]:

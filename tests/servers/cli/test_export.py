@@ -22,6 +22,13 @@ from ..running import ROOT
 from .shell import Shell
 
 
+def test_a_token_that_may_read_nothing_exports_nothing_and_fails(cloudid: Shell, tmp_path: Path) -> None:
+    cloudid.set(VAULT_TOKEN="ended")
+    shown = cloudid("export", str(tmp_path / "exported"))
+    assert (shown.code, shown.err.startswith("error: nothing was exported: ")) == (1, True)
+    assert {row["path"] for row in shown.json} >= {"sys/mounts", "sys/auth"}
+
+
 def test_apply_and_export_rebuild_a_service(site: Site, cloudid: Shell, tmp_path: Path) -> None:
     """Machines log in at the new one and credentials are lent, as at the old one."""
     quota, header = "sys/quotas/rate-limit/Web", "sys/config/auditing/request-headers/X-Trace"
