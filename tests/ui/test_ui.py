@@ -179,6 +179,7 @@ def test_the_keyboard_is_enough(fresh: Browser) -> None:
 
     press("root.page", Keys.ENTER)
     fresh.until("#mounts", "auth/cloud/")
+    assert fresh.find("#main").value_of_css_property("outline-style") == "none", "it cannot be used, it is read on from"
     go_to("#why [name=role]")
     outline = fresh.driver.switch_to.active_element.value_of_css_property("outline-style")
     assert outline == "solid"
