@@ -15,20 +15,3 @@ from .device import (
     Entries,
 )
 from .hashing import SECRETS, Hasher
-
-__all__ = [
-    "ADMITTED",
-    "FILE",
-    "KEY_BYTES",
-    "NULL",
-    "SECRETS",
-    "SOCKET",
-    "STDOUT",
-    "AuditContext",
-    "Check",
-    "Decision",
-    "DeclaredDevice",
-    "Device",
-    "Entries",
-    "Hasher",
-]

@@ -9,24 +9,3 @@ from .form import LoginForm
 from .roles import Role
 from .roles import check as check_role
 from .verification import UnknownKey, verify_login_jwt
-
-__all__ = [
-    "CHECK",
-    "RULES",
-    "Case",
-    "Claims",
-    "GivenFacts",
-    "GivenMachine",
-    "LoginForm",
-    "Needs",
-    "Role",
-    "UnknownKey",
-    "check_claims",
-    "check_role",
-    "config",
-    "decide",
-    "explanation_of",
-    "given_facts",
-    "routes",
-    "verify_login_jwt",
-]

@@ -14,22 +14,3 @@ from .keyring import (
     seal_keyring,
 )
 from .queue import NO_FENCE, Due, Job
-
-__all__ = [
-    "KEYRING_BYTES",
-    "NO_FENCE",
-    "Context",
-    "Due",
-    "Job",
-    "Mountable",
-    "Recheck",
-    "begin_data_key",
-    "begin_token_keys",
-    "drop_keys",
-    "keep_reserve",
-    "make_keyring",
-    "open_keyring",
-    "queue",
-    "read_keyring",
-    "seal_keyring",
-]

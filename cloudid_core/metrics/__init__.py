@@ -3,20 +3,3 @@
 from .numbers import HISTOGRAM_TAIL, Numbers, Series, add, merged, observe, put
 from .table import BY_NAME, METRICS, Kind, Merge, Metric, Source
 from .tally import Tally
-
-__all__ = [
-    "BY_NAME",
-    "HISTOGRAM_TAIL",
-    "METRICS",
-    "Kind",
-    "Merge",
-    "Metric",
-    "Numbers",
-    "Series",
-    "Source",
-    "Tally",
-    "add",
-    "merged",
-    "observe",
-    "put",
-]

@@ -3,5 +3,3 @@
 from .devices import Devices, Report
 from .files import make_folder
 from .trace import Trace
-
-__all__ = ["Devices", "Report", "Trace", "make_folder"]

@@ -10,6 +10,3 @@ def main() -> int:
     with extras.required():
         from .main import run  # click is optional
     return run()
-
-
-__all__ = ["main"]

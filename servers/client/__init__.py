@@ -9,28 +9,3 @@ from .commands import STOPS, NoSuchCommand, exit_code, run_command
 from .identity import KINDS, RESOURCE, Identity, NoIdentity, Surroundings, find_identity, identity_of_token
 from .service import Address, Service, ServiceRefused
 from .tokens import VARIABLES, find_token, store_token
-
-__all__ = [
-    "KINDS",
-    "LOGIN",
-    "RESOURCE",
-    "STOPS",
-    "VARIABLES",
-    "Address",
-    "Agent",
-    "Identity",
-    "Kept",
-    "NoIdentity",
-    "NoSuchCommand",
-    "Service",
-    "ServiceRefused",
-    "Surroundings",
-    "Unreachable",
-    "Untrusted",
-    "exit_code",
-    "find_identity",
-    "find_token",
-    "identity_of_token",
-    "run_command",
-    "store_token",
-]

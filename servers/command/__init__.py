@@ -4,17 +4,3 @@ from . import commands
 from .bootstrap import Options, Setup, open_store, set_up
 from .commands import Server
 from .first_steps import MACHINE, METADATA, STRANGER, first_writes, machine_of
-
-__all__ = [
-    "MACHINE",
-    "METADATA",
-    "STRANGER",
-    "Options",
-    "Server",
-    "Setup",
-    "commands",
-    "first_writes",
-    "machine_of",
-    "open_store",
-    "set_up",
-]

@@ -3,5 +3,3 @@
 from .apply import carry_out, plan
 from .export import export, write_files
 from .files import read_folder
-
-__all__ = ["carry_out", "export", "plan", "read_folder", "write_files"]

@@ -5,5 +5,3 @@ from .app import App, Service
 from .host import Host
 from .metrics_listener import MetricsListener
 from .proxies import NO_PROXIES, Proxies
-
-__all__ = ["NO_PROXIES", "App", "Host", "MetricsListener", "Proxies", "Service", "host"]

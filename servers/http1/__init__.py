@@ -5,23 +5,3 @@ from .bodies import Bodies
 from .connections import OUT_OF_RESOURCES, Admission, Connections, affordable, look_pause, source_of, timeouts
 from .heads import Head, Heads
 from .reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage, no_room
-
-__all__ = [
-    "ANSWER",
-    "HANDSHAKE",
-    "IDLE",
-    "OUT_OF_RESOURCES",
-    "Admission",
-    "Bodies",
-    "Connections",
-    "Head",
-    "Heads",
-    "Reader",
-    "Stage",
-    "affordable",
-    "look_pause",
-    "no_room",
-    "source_of",
-    "timeouts",
-    "wire",
-]

@@ -7,18 +7,3 @@ from .memory import settle
 from .platform_identity import METADATA_ADDRESS, Platform
 from .service_manager import Overseer, ServiceManager
 from .streams import APPENDING, identity_of
-
-__all__ = [
-    "APPENDING",
-    "METADATA_ADDRESS",
-    "Disk",
-    "Overseer",
-    "Platform",
-    "ServiceManager",
-    "identity_of",
-    "is_loopback",
-    "platform_identity",
-    "settle",
-    "streams",
-    "sync",
-]

@@ -2,5 +2,3 @@
 
 from .measures import Measures
 from .slots import WRITE_PAUSE, Slots, WorkerSlot
-
-__all__ = ["WRITE_PAUSE", "Measures", "Slots", "WorkerSlot"]

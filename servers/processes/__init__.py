@@ -3,5 +3,3 @@
 from .listeners import ACCEPTED_AT_ONCE, BACKLOG, AddressTaken, bind
 from .reload import Reload, reloaded
 from .workers import Supervisor, Worker
-
-__all__ = ["ACCEPTED_AT_ONCE", "BACKLOG", "AddressTaken", "Reload", "Supervisor", "Worker", "bind", "reloaded"]

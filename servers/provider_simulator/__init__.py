@@ -13,5 +13,3 @@ serves one until a signal stops it. `docs/reference/simulator.md` has the API th
 from .engine.requests import Answer
 from .server import Running, start
 from .simulator import Simulator
-
-__all__ = ["Answer", "Running", "Simulator", "start"]

@@ -4,5 +4,3 @@ from . import runtime
 from .interrupts import INTERRUPTED, until_interrupted
 from .runtime import Event, Runtime
 from .seldom import Seldom
-
-__all__ = ["INTERRUPTED", "Event", "Runtime", "Seldom", "runtime", "until_interrupted"]

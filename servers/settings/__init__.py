@@ -14,21 +14,3 @@ from .settings import (
     read_file,
     read_settings,
 )
-
-__all__ = [
-    "MASTER_KEY_VARIABLE",
-    "OTHERS",
-    "RELOADED",
-    "ServerSettings",
-    "SettingsError",
-    "SettingsFile",
-    "clouds_at",
-    "doubts",
-    "http_address",
-    "master_key",
-    "parse_address",
-    "read_file",
-    "read_settings",
-    "refuse_doubts",
-    "refuse_exposed_dev",
-]

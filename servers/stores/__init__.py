@@ -6,16 +6,3 @@ from .group_commit import GroupCommit
 from .memory import InMemory
 from .sqlite import SqliteStore, compact
 from .store import BlockingStore, Outcome, Store
-
-__all__ = [
-    "BlockingStore",
-    "GroupCommit",
-    "InMemory",
-    "Outcome",
-    "SqliteStore",
-    "Store",
-    "back_up",
-    "compact",
-    "copy_store",
-    "glance",
-]

@@ -2,19 +2,3 @@
 
 from .output import Format, Output, printable, show_progress, table, with_output
 from .program import Exit, Failed, Unusable, run, system_reason, with_reasons, without_slashes
-
-__all__ = [
-    "Exit",
-    "Failed",
-    "Format",
-    "Output",
-    "Unusable",
-    "printable",
-    "run",
-    "show_progress",
-    "system_reason",
-    "table",
-    "with_output",
-    "with_reasons",
-    "without_slashes",
-]

@@ -3,5 +3,3 @@
 from .comparing import differences
 from .recording import TranscriptRefused, read
 from .story import Tenant, record
-
-__all__ = ["Tenant", "TranscriptRefused", "differences", "read", "record"]

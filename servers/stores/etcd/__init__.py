@@ -9,5 +9,3 @@ from __future__ import annotations
 
 from .address import Address
 from .store import EtcdStore
-
-__all__ = ["Address", "EtcdStore"]

@@ -15,5 +15,3 @@ from __future__ import annotations
 from .address import Address
 from .schema import Mode
 from .store import PostgresStore
-
-__all__ = ["Address", "Mode", "PostgresStore"]
