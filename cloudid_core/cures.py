@@ -75,7 +75,10 @@ _COMMON: Final[Mapping[Code, Cure]] = {
         "Name one of the roles of this mount: `--role`, `--mount`.",
         "LIST MOUNT/role",
     ),
-    Code.ROLE_UNBOUND: Cure("The role is from before roles had to bind something.", "Set one of its `bound_*` lists."),
+    Code.ROLE_UNBOUND: Cure(
+        "No `bound_*` list of the role has an entry, as in roles from before one had to.",
+        "Set one of its `bound_*` lists.",
+    ),
     Code.SOURCE_ADDRESS_REFUSED: Cure(
         "The login comes from an address outside `token_bound_cidrs`: perhaps that of a proxy.",
         "Add the network to `token_bound_cidrs`, or name the proxy in the server's setting `trusted_proxies`.",
