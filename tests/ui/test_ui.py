@@ -243,6 +243,16 @@ def test_nothing_is_wider_than_the_window(fresh: Browser, width: int) -> None:
 
 
 @pytest.mark.tools
+def test_a_mount_with_a_long_path_hides_no_column(fresh: Browser) -> None:
+    ask(fresh, "sys/auth/a-team-with-quite-a-long-name/and/its/department", type="cloud")
+    fresh.sign_in()
+    fresh.until("#rotations", "department")
+    script = "const table = document.querySelector('#rotations .scroll'); return table.scrollWidth <= table.clientWidth"
+    assert fresh.driver.execute_script(script)
+    ask(fresh, "sys/auth/a-team-with-quite-a-long-name/and/its/department", "DELETE")
+
+
+@pytest.mark.tools
 def test_it_is_dark_where_the_machine_is(fresh: Browser) -> None:
     light = fresh.colour("body")
     fresh.look_as("dark", 1100, 800)
