@@ -286,7 +286,8 @@ at("sign-in").addEventListener("submit", async (event) => {
   try {
     await ask("auth/token/lookup-self");
   } catch (failure) {
-    return forget(failure.status === 403 ? "This token is not good: it is unknown, or has ended." : failure.message);
+    const refused = "This token is not good: it is unknown, has ended, or may not read auth/token/lookup-self.";
+    return forget(failure.status === 403 ? refused : failure.message);
   }
   at("notice").hidden = at("sign-in").hidden = true;
   at("forget").hidden = at("explain").hidden = false;
