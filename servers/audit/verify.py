@@ -31,6 +31,8 @@ class _Line(msgspec.Struct):
 
 read_line: Final = msgspec.json.Decoder(_Line).decode
 CHECKPOINT: Final = "checkpoint"
+MOST_UNREAD: Final = 20
+"""Lines that are no entries and are noted one by one."""
 
 
 @frozen
@@ -75,6 +77,7 @@ class Verifier:
     """A chain without an end is no problem: its process still runs, or was killed."""
     report: Report = Factory(Report)
     _follows: list[tuple[str, str, Head]] = field(factory=list)
+    _unread: int = 0
 
     def finish(self, checkpoints: Iterable[tuple[str, bytes]]) -> Report:
         """Judge the ends of the chains, also by checkpoints that were kept elsewhere."""
@@ -89,6 +92,8 @@ class Verifier:
                     "checkpoint"
                 )
                 (self._note if self.accepts_open_end else self._problem)(chain.where, told)
+        if (more := self._unread - MOST_UNREAD) > 0:
+            self._note("-", f"{more} more lines are no entries: is it another file?")
         if not self.report.chains:
             self._problem("-", "there is no entry")
         return self.report
@@ -97,7 +102,9 @@ class Verifier:
         try:
             line = read_line(text)
         except (ValueError, RecursionError):
-            self._note(where, "no entry: what a failed write left, or added by hand")
+            self._unread += 1
+            if self._unread <= MOST_UNREAD:
+                self._note(where, "no entry: what a failed write left, or added by hand")
             return
         self.report.lines += 1
         place = line.chain

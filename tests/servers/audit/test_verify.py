@@ -140,6 +140,12 @@ def test_a_missing_file_is_noted() -> None:
     assert "in none of these files" in report.notes[0].text
 
 
+def test_lines_that_are_no_entries_are_counted_where_they_are_many() -> None:
+    report = judged([*log(), *[b"of another file\n"] * 1000])
+    assert (report.problems, len(report.notes)) == ([], 21)
+    assert str(report.notes[-1]) == "-: 980 more lines are no entries: is it another file?"
+
+
 def test_chains_may_be_mixed_in_a_file() -> None:
     """Several processes may write to one file."""
     one, other = log(), written(Chain(DEVICE, "c2", "host:2"), 6)
