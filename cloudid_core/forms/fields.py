@@ -405,11 +405,11 @@ def without_names(warning: str) -> str:
     return IGNORED if warning.startswith(IGNORED) else warning
 
 
-def require(form: type, given: ParsedFields) -> None:
-    """Refuse unless every required field was supplied and is not empty."""
+def require(form: type, given: ParsedFields, where: str = "") -> None:
+    """Refuse unless every required field was supplied and is not empty; `where` it belongs is told."""
     if not all(map(given.values.get, _required(form))):
         missing = [name for name in _required(form) if not given.values.get(name)]
-        raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"') for name in missing])
+        raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"{where}') for name in missing])
 
 
 def show(record: object, *, omit: Iterable[str] = (), spelled_old: Iterable[str] = ()) -> dict[str, Json]:

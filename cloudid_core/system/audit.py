@@ -259,7 +259,7 @@ def check(declared: DeclaredDevice) -> Mapping[str, str]:
         instead = INSTEAD.get(unknown) or "it takes " + ", ".join(row.name for row in fields_of(form))
         raise Refused(Code.FIELD_INVALID, f'"options" does not take {listed((unknown,))}: {instead}')
     given = parse(form, {name: value for name, value in declared.options.items() if value})  # an empty one is none
-    require(form, given)
+    require(form, given, ' in "options"')
     shown = {row.name: row.kind.show(given[row.name]) for row in fields_of(form) if row.name in given}
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in shown.items()}
 

@@ -23,6 +23,7 @@ from cloudid_core.installation import (
     was_root_token_shown,
 )
 from cloudid_core.run import run
+from cloudid_core.store import keys
 from cloudid_core.values.secret import Secret
 
 from ..audit import make_folder
@@ -41,7 +42,7 @@ from ..settings import (
     read_settings,
     refuse_doubts,
 )
-from ..stores import Store, back_up, compact
+from ..stores import Store, back_up, compact, glance
 from ..stores import copy_store as copy
 from ..terminal import show_progress, with_reasons
 from .bootstrap import Options, Setup, file_of, open_store, read_again, set_up, url_of
@@ -264,7 +265,10 @@ def backup(settings: Path, target: Path) -> None:
         raise SettingsError(
             "backup is for SQLite stores; a database has its own tools, such as pg_dump or etcdctl snapshot save"
         )
-    back_up(Path(server.store), target, server.store_name, show_progress)
+    store = Path(server.store)
+    if glance(store, keys.RING, server.store_name) is None:
+        raise SettingsError(f"{server.store_name} is not initialised: there is nothing to copy")
+    back_up(store, target, server.store_name, show_progress)
 
 
 @click.command("compact")

@@ -278,12 +278,13 @@ def _failures(what: str) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else text_of(error)  # an `OSError` repeats the path
-        raise StoreFailed(f"{what}: {type(error).__name__}: {reason}") from error
+        raise StoreFailed(f"{what}: {type(error).__name__}: {text_of(error)}") from error
 
 
 def text_of(error: Exception) -> str:
     """What went wrong. SQLite speaks of the disk alone where the memory that it shares with readers has no room."""
+    if isinstance(error, OSError) and error.strerror:  # its text repeats the path
+        return error.strerror
     is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_IOERR_SHMSIZE
     return f"{error}: there is no room left" if is_full else str(error)
 

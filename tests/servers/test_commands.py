@@ -10,16 +10,20 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from cloudid_core.effects import Commit
+from cloudid_core.store import keys
 from cloudid_core.values.secret import Secret
 from cloudid_servers.command import commands
 from cloudid_servers.command.program import COMMANDS, main
 from cloudid_servers.runtime.interrupts import until_interrupted
 from cloudid_servers.settings import SettingsError, master_key
+from cloudid_servers.stores import SqliteStore
 from cloudid_servers.trio_server.host import open_host
 
 from .running import PATIENCE, ROOT, Running, finished, wait_until
@@ -135,6 +139,18 @@ def test_a_store_that_is_not_there_is_named_and_not_made(words: tuple[str, ...],
     failed = command(SERVERS[0], *words, "--settings", str(settings))
     assert (failed.returncode, "cloudid.sqlite does not exist: run init" in failed.stderr) == (1, True)
     assert sorted(path.name for path in settings.parent.iterdir()) == ["cloudid.key", settings.name]
+
+
+def test_backup_says_what_it_cannot_copy_and_why(settings: Path) -> None:
+    """An empty store, which a failed `init` leaves, is not one to come back to."""
+    folder = settings.parent
+    with closing(SqliteStore(folder / "cloudid.sqlite")) as store:
+        failed = command(SERVERS[0], "backup", "--settings", str(settings), str(folder / "copy"))
+        assert (failed.returncode, "is not initialised: there is nothing to copy" in failed.stderr) == (1, True)
+        store.commit_all([Commit({}, {keys.RING: b"1"})])
+        failed = command(SERVERS[0], "backup", "--settings", str(settings), str(folder / "nowhere" / "copy"))
+        assert failed.returncode == 1
+        assert failed.stderr.endswith("nowhere/copy: No such file or directory\n")
 
 
 @pytest.mark.parametrize("server", SERVERS)

@@ -117,6 +117,7 @@ def test_a_device_that_makes_no_sense_is_refused(body: dict[str, Any], code: str
     [
         ("syslog", {}, '"type" must be one of file, socket, stdout: a syslog daemon'),
         ("http", {"uri": "https://a"}, ": a syslog daemon or a collector can read a file"),
+        ("file", {}, 'a required field is missing: "file_path" in "options"'),
         ("file", {"file_path": "discard"}, '"file_path" must be the path of a file, or stdout; /dev/null discards'),
         ("file", {"file_path": "/var/log/a", "log_raw": "true"}, "the audit_non_hmac keys of a mount say which"),
         ("file", {"file_path": "/var/log/a", "prefix": "@cee: "}, "add a prefix where the lines are read"),
