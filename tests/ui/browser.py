@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from attrs import frozen
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -44,7 +45,20 @@ class Browser:
         self.find("#token").send_keys(token, Keys.ENTER)
 
     def click(self, selector: str) -> None:
-        self.find(selector).click()
+        """The page replaces its parts, also between the look for one and the click."""
+
+        def clicked() -> bool:
+            try:
+                self.find(selector).click()
+            except StaleElementReferenceException:
+                return False
+            return True
+
+        wait_until(clicked)
+
+    def is_unfolded(self, selector: str) -> bool:
+        """Read at once, as `text` is."""
+        return bool(self.driver.execute_script("return document.querySelector(arguments[0]).open", selector))
 
     def unfold(self, selector: str) -> None:
         """At once: the page replaces its parts."""

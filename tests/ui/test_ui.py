@@ -124,10 +124,10 @@ def test_logins_go_on_below_a_line_that_was_unfolded_by_the_mouse(fresh: Browser
     fresh.until("#state", "all is well")
     fresh.log_in_and_be_refused()
     fresh.click("#logins summary")
-    assert fresh.find("#logins details").get_attribute("open")
+    assert fresh.is_unfolded("#logins details")
     before = fresh.text("#logins")
     wait_until(lambda: fresh.text("#logins") != before)
-    assert fresh.find("#logins details").get_attribute("open")
+    assert fresh.is_unfolded("#logins details")
 
 
 @pytest.mark.tools
@@ -190,7 +190,7 @@ def test_the_keyboard_is_enough(fresh: Browser) -> None:
     assert "✗" in fresh.text("#explanation")
     go_to("#explanation summary")
     press(Keys.ENTER)
-    wait_until(lambda: fresh.find("#explanation details").get_attribute("open"))
+    wait_until(lambda: fresh.is_unfolded("#explanation details"))
 
 
 @pytest.mark.tools
