@@ -124,10 +124,17 @@ def revoke_one(installation: RecordedInstallation, dice: Random) -> None:
 
 
 def renew_one(installation: RecordedInstallation, dice: Random) -> None:
+    """A renewal also shortens a lease where limits have become tighter: who is not answered counts on nothing more."""
     if installation.answered:
         lease_id, increment = dice.choice(sorted(installation.answered)), dice.randrange(1, 10_000)
         installation.count_on(lease_id, increment)
-        installation.ask("PUT", "sys/leases/renew", {"lease_id": lease_id, "increment": increment})
+        is_answered = False
+        try:
+            reply = installation.ask("PUT", "sys/leases/renew", {"lease_id": lease_id, "increment": increment})
+            is_answered = reply.status < 500
+        finally:
+            if not is_answered:
+                installation.count_on(lease_id, 0)
 
 
 def revoke_all(installation: RecordedInstallation, dice: Random) -> None:
