@@ -47,7 +47,7 @@ def _policies(raw: object) -> tuple[str, ...]:
 POLICIES: Final = FieldType("list of policies", _policies, list, normal=normalised)
 
 
-@frozen(kw_only=True, slots=False)
+@frozen(kw_only=True, slots=False)  # its subclasses have cached properties, and so no slots
 class TokenLimits(AsWritten):
     """The settings of a role that limit its tokens. Base class of all roles."""
 
