@@ -19,7 +19,7 @@ from .login_verification import request
 
 MEMBERS: Final = 16
 VERSION: Final = (3, 11)
-BOUND: Final = 3020
+BOUND: Final = 2965
 
 
 def count() -> Counter[str]:

@@ -45,7 +45,7 @@ class Snapshot:
         """The configuration that counts; `CONFIG_MISSING` if there is not enough."""
         return effective_config(self.context.settings, Config, self._config)
 
-    @property
+    @cached_property
     def role(self) -> Role:
         """The role; `ROLE_NOT_FOUND` if there is none."""
         if self._role is None:

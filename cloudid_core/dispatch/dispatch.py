@@ -206,14 +206,14 @@ async def execute(call: Call, route: Route, parsed: ParsedRequest, quotas: Quota
     if exchange.role and (limit := quotas.rate_limit_of(parsed.target.path, exchange.role)):
         count_request(call.context, quotas, limit, exchange)
     if parsed.body or route.requires_all:
-        call = replace(call, given=read_form(route, parsed.body))
+        call.given = read_form(route, parsed.body)
     wrapping: Issue | None = None
     if parsed.wrap_ttl and not parsed.target.is_head:
         path, ttl, wrapped_by = parsed.target.path, parsed.wrap_ttl, call.caller.token.id if call.caller else ""
         if wrapped_by:
             await check_waiting(call.context, wrapped_by, call.now)
         wrapping = await wrapping_token(call.context, path, ttl, call.deadline.at, wrapped_by)
-        call = replace(call, wrapping=wrapping.token)
+        call.wrapping = wrapping.token
     if exchange.trail is not None:
         await Record(exchange.received(request_entries(exchange)))
     exchange.is_executed = True

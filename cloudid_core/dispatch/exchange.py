@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 import msgspec
 
@@ -148,6 +149,10 @@ def role_in(route: Route, captures: Mapping[str, str], body: Mapping[str, Any]) 
     if named is None or named == "":  # most requests name none, and an exception costs more than all of this
         return ""
     try:
-        return name(named if type(named) is str else text(named))
+        return _known_name(named if type(named) is str else text(named))
     except ValueError:
         return ""
+
+
+_known_name: Final = lru_cache(maxsize=1024)(name)
+"""Few roles are named by very many requests. Only valid names are remembered, and these are short."""

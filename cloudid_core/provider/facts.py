@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ..effects import Instant, Now, Program
 from ..values import ResourceId
@@ -29,6 +29,12 @@ class Fact(Generic[T]):
 
     content: T
     asked_at: Instant
+    is_whole: bool = field(init=False)
+    """Otherwise the provider does not know it, or could not read all of it: that may change soon."""
+
+    @is_whole.default
+    def _is_whole(self) -> bool:
+        return self.content is not None and not (isinstance(self.content, Machine) and self.content.unread)
 
 
 async def machine_facts(client: Client, resource_id: ResourceId) -> Machine | None:
@@ -129,7 +135,5 @@ def _known(client: Client, key: Hashable, now: Instant) -> Fact[Any] | None:
     known: Fact[Any] | None = client.caches.facts.peek(key)
     if known is None:
         return None
-    is_whole = known.content is not None and not (isinstance(known.content, Machine) and known.content.unread)
-    # What the provider does not know, or cannot read, may be there soon.
-    max_age = client.settings.fact_max_age if is_whole else client.settings.missing_max_age
+    max_age = client.settings.fact_max_age if known.is_whole else client.settings.missing_max_age
     return known if 0 <= now - known.asked_at < max_age else None

@@ -62,8 +62,8 @@ def may_read_config(caller: Caller | None, mount: Mount | None) -> bool:
     return caller is not None and mount is not None and caller.acl.allows(READ.value, f"{mount.path}/config")
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One request that found its route."""
+class Call(msgspec.Struct, kw_only=True):
+    """One request that found its route. Once its program runs, nothing of it changes."""
 
     context: Context
     mount: Mount

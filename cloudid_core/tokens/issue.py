@@ -31,23 +31,20 @@ class Issue(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     accessor: str
     warnings: tuple[str, ...]
+    stored_id: str = ""
+    """The id of the token in the store; a batch token is not there."""
 
     def __repr__(self) -> str:
         return f"<Issue of {self.token}>"
 
     @property
-    def stored_id(self) -> str:
-        """The id of the token in the store; a batch token is not there."""
-        return "" if self.token.type == BATCH else self.token.id
-
-    @property
     def puts(self) -> Mapping[str, object]:
         """The records of the token, by key."""
-        token = self.token
-        if token.type == BATCH:
+        if not self.stored_id:
             return {}
+        token = self.token
         key = token.key
-        return {key: token} if token.orphan else {**dict.fromkeys(token.own_keys, Due()), key: token}
+        return {**dict.fromkeys(token.own_keys, Due()), key: token} if token.parent else {key: token}
 
     @property
     def changes(self) -> Changes:
@@ -95,7 +92,8 @@ def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: byte
     keys = keyring.token_keys_at(draft.created_at)
     fresh = encoding.custom_token(chosen, keys) if chosen else encoding.new_token(draft.created_at, random)
     token = replace(draft, id=fresh.id, mac=encoding.mac_of(fresh.text, keys), key_term=keys.term)
-    return Issue(token=token, text=fresh.text, accessor=encoding.accessor_of(fresh.id, keys), warnings=warnings)
+    accessor = encoding.accessor_of(fresh.id, keys)
+    return Issue(token=token, text=fresh.text, accessor=accessor, warnings=warnings, stored_id=fresh.id)
 
 
 async def make_own_token(context: Context, name: str, policies: tuple[str, ...], seconds: int) -> Secret:
