@@ -20,6 +20,7 @@ from ..errors import CloudidError, EntryDamaged
 from ..events import MountChanged
 from ..mounts import AUTH, Mount, changing, mount_table
 from ..provider import Removal
+from ..quotas import Quotas, forget_quotas
 from ..store import Changes, keys, retry_on_conflict
 from ..tokens import Token
 from .record import Lease, find_undamaged_leases
@@ -60,8 +61,8 @@ class Remains:
 async def retire(context: Context, mount: Mount, now: Instant, due_at: Instant) -> None:
     """Stop a mount from answering, and make its removal due at a time. Does nothing if the mount is gone already.
 
-    The configuration's entry is written anew (an empty one in place of a damaged one), so that a request under way that
-    rests on it conflicts.
+    Its quotas go at once: another mount may be made at its path. The configuration's entry is written anew (an empty
+    one in place of a damaged one), so that a request under way that rests on it conflicts.
     """
     table = await mount_table(context.records)
     found = table.record.by_id.get(mount.id)
@@ -73,7 +74,11 @@ async def retire(context: Context, mount: Mount, now: Instant, due_at: Instant) 
         key = keys.config(mount.id)
         config, expects = await context.records.find_for_writing(key, form)
         changes |= Changes(expects, {key: config.record if config else form()})
+    quotas, expects = await context.records.find_for_writing(keys.QUOTAS, Quotas)
+    if quotas is not None:
+        changes |= Changes(expects, {keys.QUOTAS: quotas.record.without_mount(found.path)})
     await context.records.commit(changes)
+    forget_quotas(context)
 
 
 async def remove_now(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Attempts:

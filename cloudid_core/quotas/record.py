@@ -138,21 +138,35 @@ class Quotas:
         return most_specific(self.lease_counts, fold(mount_path), role)
 
     def with_moved(self, source: str, target: str) -> Quotas:
-        """The quotas once a mount has moved: its own go with it, and so do those for paths in it.
+        """The quotas once a mount has moved: its own go with it, and so do those for paths in it."""
 
-        They take the place of those that an earlier mount has left there: of two, one would never count.
-        """
-
-        def followed(quotas: dict[str, Q]) -> dict[str, Q]:
-            moved = {
+        def moved(quotas: dict[str, Q]) -> dict[str, Q]:
+            return {
                 name: evolve(quota, path=target + quota.path.lstrip("/")[len(source) :])
                 for name, quota in quotas.items()
-                if f"{quota.normal.path.removesuffix('*')}/".startswith(f"{fold(source)}/")
+                if _is_at(quota, source)
             }
-            taken = {_what(quota) for quota in moved.values()}
-            return {name: quota for name, quota in quotas.items() if _what(quota) not in taken} | moved
 
-        return evolve(self, rate_limits=followed(self.rate_limits), lease_counts=followed(self.lease_counts))
+        # Releases before kept the quotas of a disabled mount: those at the target would count beside these.
+        others = self.without_mount(source).without_mount(target)
+        return evolve(
+            others,
+            rate_limits=others.rate_limits | moved(self.rate_limits),
+            lease_counts=others.lease_counts | moved(self.lease_counts),
+        )
+
+    def without_mount(self, path: str) -> Quotas:
+        """The quotas once a mount is gone: its own go with it, and so do those for paths in it."""
+
+        def left(quotas: dict[str, Q]) -> dict[str, Q]:
+            return {name: quota for name, quota in quotas.items() if not _is_at(quota, path)}
+
+        return evolve(self, rate_limits=left(self.rate_limits), lease_counts=left(self.lease_counts))
+
+
+def _is_at(quota: Quota, mount_path: str) -> bool:
+    """Whether it is for a mount, or for a path in it."""
+    return f"{quota.normal.path.removesuffix('*')}/".startswith(f"{fold(mount_path)}/")
 
 
 def most_specific(quotas: Mapping[str, Q], path: str, role: str) -> Q | None:

@@ -338,7 +338,7 @@ def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
     bases = (base, f"mounts/{AUTH}") if kind == AUTH else (base,)
     reads = "Reads the lifetimes in effect, and everything else that can be tuned."
     enables = f"Enables {'an' if kind == AUTH else 'a'} {what} at a path."
-    disables = "Disables a mount: its tokens and leases end, then all that it stored is wiped."
+    disables = "Disables a mount: its quotas are gone, its tokens and leases end, then all that it stored is wiped."
     return (
         route(base, READ, schemas.each(MOUNT), shape=COPIED, doc=f"Lists all {what}s.")(partial(list_mounts, kind)),
         *(

@@ -23,7 +23,7 @@ from ..quotas import (
     without_quota,
 )
 from ..routing import Call, Route, capture_name, name_as_written, route
-from ..store import keys
+from ..store import Changes, keys, retry_on_conflict
 from ..values import fold
 
 
@@ -61,7 +61,7 @@ def mount_of(mounts: MountTable, path: str) -> Mount | None:
 @route("quotas/config", WRITE, form=QuotaConfig)
 async def write_config(call: Call) -> Answer:
     """Sets what holds for all quotas."""
-    return await _change(call, lambda quotas: evolve(quotas, config=evolve(quotas.config, **call.given.values)))
+    return await _change(call, lambda quotas, _: evolve(quotas, config=evolve(quotas.config, **call.given.values)))
 
 
 @route("quotas/config", READ, shown_members(QuotaConfig))
@@ -75,8 +75,14 @@ async def _quotas(call: Call) -> Quotas:
     return found.record if found else Quotas()
 
 
-async def _change(call: Call, change: Callable[[Quotas], Quotas]) -> Answer:
-    await call.context.records.update(keys.QUOTAS, Quotas, lambda quotas: change(quotas or Quotas()))
+@retry_on_conflict
+async def _change(call: Call, change: Callable[[Quotas, MountTable], Quotas]) -> Answer:
+    """Replace the quotas by a pure function of themselves and of the mounts, whose quotas go when they are disabled."""
+    records = call.context.records
+    mounts = await mount_table(records)
+    found, expects = await records.find_for_writing(keys.QUOTAS, Quotas)
+    changed = change(found.record if found else Quotas(), mounts.record)
+    await records.commit(Changes({**mounts.expected, **expects}, {keys.QUOTAS: changed}))
     forget_quotas(call.context)
     return NOTHING
 
@@ -99,9 +105,8 @@ def _routes(
     @route(one, WRITE, form=form, doc=doc)
     async def write(call: Call) -> Answer:
         written = name_as_written(call)
-        mounts = (await mount_table(call.context.records)).record
 
-        def changed(quotas: Quotas) -> Quotas:
+        def changed(quotas: Quotas, mounts: MountTable) -> Quotas:
             others = of_kind(quotas)
             _, stored = quota_named(others, written) or (written, form())
             quota = evolve(stored, **call.given.values)
@@ -124,7 +129,7 @@ def _routes(
     @route(one, DELETE, doc=f"Removes a {what}.")
     async def delete(call: Call) -> Answer:
         gone = capture_name(call)
-        return await _change(call, lambda quotas: with_all(quotas, without_quota(of_kind(quotas), gone)))
+        return await _change(call, lambda quotas, _: with_all(quotas, without_quota(of_kind(quotas), gone)))
 
     @route(base, LIST, doc=f"Lists the names of all {what}s.")
     async def names(call: Call) -> Answer:

@@ -127,3 +127,11 @@ def test_the_most_specific_quota_counts_a_lease(mount: str, role: str, most: int
 
 def test_without_quotas_no_lease_is_counted() -> None:
     assert QUOTAS.lease_count_of("cloud", "dev") is None
+
+
+def test_a_quota_that_moves_replaces_those_that_a_disabled_mount_left_in_an_earlier_release() -> None:
+    """Two for the same would count by chance, and could not be written."""
+    left = {"a": RateLimit(rate=1, path="Team"), "b": RateLimit(rate=1, path="team/creds/web")}
+    own = {"c": RateLimit(rate=1, path="cloud"), "d": RateLimit(rate=1, path="cloudy")}
+    moved = Quotas(rate_limits=left | own).with_moved("cloud", "team").rate_limits
+    assert {name: limit.path for name, limit in moved.items()} == {"c": "team", "d": "cloudy"}

@@ -262,6 +262,18 @@ def test_a_disabled_mount_is_gone_at_once_and_its_path_is_free(service: Installa
     assert reply.status == 404 or reply.data["tenant_id"] == ""
 
 
+def test_the_quotas_of_a_disabled_mount_are_gone(service: Installation) -> None:
+    """The next mount at its path would be limited by them."""
+    service.must("POST", "sys/mounts/team", {"type": "cloud"})
+    gone = {"rate-limit/a": "Team", "rate-limit/b": "team/creds/w*", "lease-count/a": "team"}
+    kept = {"rate-limit/c": "", "rate-limit/d": "cloud", "lease-count/b": "cloud"}
+    for name, path in (gone | kept).items():
+        service.must("POST", f"sys/quotas/{name}", {"path": path, "rate": 100, "max_leases": 5})
+    service.must("DELETE", "sys/mounts/team")
+    assert service.must("LIST", "sys/quotas/rate-limit").data == {"keys": ["c", "d"]}
+    assert service.must("LIST", "sys/quotas/lease-count").data == {"keys": ["b"]}
+
+
 def test_authentication_methods_need_sudo_and_engines_do_not(service: Installation) -> None:
     """All below `sys/auth/`, but not its older spelling for tuning, nor `sys/mounts/`."""
     rule = '{ capabilities = ["read", "update", "delete"] }'

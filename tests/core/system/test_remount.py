@@ -58,20 +58,6 @@ def test_the_quotas_of_a_mount_move_with_it(service: Installation) -> None:
     }
 
 
-def test_a_quota_that_moves_replaces_one_that_a_disabled_mount_has_left(service: Installation) -> None:
-    """Two for the same would count by chance, and could not be written."""
-    service.must("POST", "sys/mounts/team", {"type": "cloud"})
-    left = {"rate-limit/a": "Team", "rate-limit/b": "team/creds/web", "lease-count/a": "team"}
-    own = {"rate-limit/c": "cloud", "lease-count/b": "cloud"}
-    for name, path in (left | own).items():
-        service.must("POST", f"sys/quotas/{name}", {"path": path, "rate": 100, "max_leases": 5})
-    service.must("DELETE", "sys/mounts/team")
-    service.must("POST", "sys/remount", {"from": "cloud", "to": "team"})
-    assert service.must("LIST", "sys/quotas/rate-limit").data == {"keys": ["b", "c"]}
-    assert service.must("LIST", "sys/quotas/lease-count").data == {"keys": ["b"]}
-    service.must("POST", "sys/quotas/rate-limit/c", {"rate": 7})
-
-
 def test_a_path_that_a_mount_left_is_free(service: Installation) -> None:
     service.must("POST", "auth/cloud/config", CONFIG)
     service.must("PUT", "sys/remount", {"from": "auth/cloud/", "to": "auth/other"})
