@@ -129,12 +129,13 @@ def test_a_domain_whose_issuers_name_no_tenant_is_nonsense() -> None:
 
 
 EC = ec.generate_private_key(ec.SECP256R1()).public_key().public_numbers()
+EC_KEY = {"kty": "EC", "use": "sig", "kid": "bad", "crv": "P-256", "x": encode(EC.x), "y": encode(EC.y)}
 
 
 @pytest.mark.parametrize(
     "unusable",
     [
-        {"kty": "EC", "use": "sig", "kid": "bad", "crv": "P-256", "x": encode(EC.x), "y": encode(EC.y)},
+        EC_KEY,
         {"kty": "oct", "kid": "bad", "k": "c2VjcmV0"},
         jwk("bad", use="enc"),
         jwk("bad", 1024),
@@ -154,6 +155,14 @@ EC = ec.generate_private_key(ec.SECP256R1()).public_key().public_numbers()
 def test_keys_that_cannot_be_used_are_left_out(unusable: dict[str, Any]) -> None:
     assert set(read(published(unusable, jwk("good"))).keys) == {"good"}
     assert refused(published(unusable)).code == NONSENSE
+
+
+@pytest.mark.parametrize("other", [EC_KEY, jwk("bad", alg="RS512"), jwk("bad", use="enc"), jwk("bad", 1024)])
+def test_a_key_that_cannot_be_used_hides_none_with_its_id(other: dict[str, Any]) -> None:
+    """RFC 7517 section 4.5: keys of other kinds may have one id."""
+    same = {**other, "kid": "k1"}
+    for both in ((same, jwk("k1")), (jwk("k1"), same)):
+        assert read(published(*both)).keys["k1"].public_numbers() == numbers("k1")
 
 
 def test_use_may_be_missing_and_the_thumbprint_stands_in_for_the_id() -> None:
