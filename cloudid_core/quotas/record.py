@@ -81,10 +81,9 @@ class RateLimit(Quota):
     def covers(self, path: str, role: str) -> bool:
         if self.role and self.role != role:
             return False
-        if not self.path:
-            return True
-        prefix = self.path[:-1] if self.path.endswith("*") else f"{self.path}/"
-        return f"{path}/".startswith(prefix)  # the path of a list has lost its slash, and belongs to what it lists
+        if self.path.endswith("*"):  # as with existing services, `roles/*` counts neither a read nor a list of `roles`
+            return path.startswith(self.path[:-1])
+        return not self.path or f"{path}/".startswith(f"{self.path}/")
 
 
 @frozen(kw_only=True)

@@ -46,7 +46,7 @@ QUOTAS = Quotas(
         ("cloud/creds/web", "", 6),
         ("cloud/creds/wet", "", 1),
         ("cloud/roles/web", "", 7),
-        ("cloud/roles", "", 7),
+        ("cloud/roles", "", 1),
         ("cloud/role", "", 1),
     ],
 )
