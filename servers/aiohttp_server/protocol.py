@@ -18,7 +18,6 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Hashable
 from math import inf
 from typing import Final, cast
 
@@ -27,28 +26,10 @@ from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import StreamResponse
 
-from cloudid_core.dispatch import Exchange
-from cloudid_core.errors import Code, Refused
-from cloudid_core.service import GRACE
+from cloudid_core.errors import Refused
 
-from ..host import App
-from ..http1 import (
-    ANSWER,
-    HANDSHAKE,
-    IDLE,
-    Admission,
-    Bodies,
-    Connections,
-    Head,
-    Heads,
-    Reader,
-    Stage,
-    look_pause,
-    no_room,
-    source_of,
-    timeouts,
-    wire,
-)
+from ..host import App, Gone, Shared, Staged
+from ..http1 import ANSWER, HANDSHAKE, Head, wire
 from ..machine import streams
 from ..settings import ServerSettings
 
@@ -81,32 +62,16 @@ class Outbox:
                 transport.write(data)
 
 
-class _Gone(Exception):
-    """The client has left, or has nothing more to say."""
-
-
 class Server(web.Server):
-    """Makes a protocol for each connection, and holds what they have in common."""
+    """Makes a protocol for each connection."""
 
     def __init__(
         self, app: App, settings: ServerSettings, connection_limit: int, tls: ssl.SSLContext | None = None
     ) -> None:
         super().__init__(_unused)
-        self.app = app
+        self.shared: Shared[Protocol] = Shared(app, settings, connection_limit)
         self.tls = tls
-        self.timeouts = timeouts(settings)
-        self.write_timeout = settings.write_timeout
-        self.heads = Heads(settings.scheme)
-        self.admitted: Connections[Protocol] = Connections(connection_limit)
-        self.bodies: Bodies[Protocol] = Bodies(settings.body_memory)
         self.outbox = Outbox()
-
-    async def end_late(self) -> None:
-        """Look at all connections again and again, and end those whose stage has taken too long."""
-        pause = look_pause(self.timeouts)
-        while True:
-            await asyncio.sleep(pause)
-            self.admitted.end_late(time.monotonic())
 
     def __call__(self) -> RequestHandler:
         return Protocol(self)
@@ -117,46 +82,20 @@ async def _unused(request: BaseRequest) -> StreamResponse:
     raise NotImplementedError
 
 
-class Protocol(RequestHandler):
+class Protocol(RequestHandler, Staged):
     """One connection: one client's requests and answers, one after the other."""
 
-    __slots__ = (
-        "_answered_size",
-        "_asked",
-        "_has_ended",
-        "_is_deaf",
-        "_is_late",
-        "_is_paused",
-        "_reader",
-        "_refusal",
-        "_server",
-        "_since",
-        "_stage",
-        "source",
-    )
-
     def __init__(self, server: Server) -> None:
-        super().__init__(server, loop=asyncio.get_running_loop(), keepalive_timeout=0)
+        RequestHandler.__init__(self, server, loop=asyncio.get_running_loop(), keepalive_timeout=0)
+        Staged.__init__(self, server.shared)
         self._logging_enabled = False
         self._server = server
-        self._reader = Reader(server.heads)
-        self._stage = HANDSHAKE
         self._answered_size = 0
         """Bytes of the body that is being answered."""
 
         self._has_ended = False
         self._is_deaf = False
         self._is_paused = False
-        self._refusal: Refused | None = None
-        """What is said at the end, if it is not the client's."""
-
-        self.source: Hashable = ""
-        self._since = inf
-        """When the stage began, by the monotonic clock; `inf`: it may last."""
-
-        self._asked: Exchange | None = None
-        """The request that the service works on."""
-
         self._is_late = False
         """Whether the time of the request that is being answered is over."""
 
@@ -164,21 +103,17 @@ class Protocol(RequestHandler):
         """A socket was accepted. With TLS, the handshake comes first."""
         socket = self.transport = cast(asyncio.Transport, transport)
         peer = _address_of(socket.get_extra_info("peername"))
-        self.source = source_of(self, peer, self._server.app.trusted_proxies)
-        admission = self._server.admitted.admit(self)
-        if admission is Admission.REFUSED:
-            self.refuse(no_room(Code.TOO_MANY_CONNECTIONS))
-        self._reader.is_health_only = admission is Admission.HEALTH_ONLY
+        is_admitted = self._admit(peer)
         if self._server.tls is None:
             self._begin(socket)
-        elif admission is not Admission.REFUSED:
+        elif is_admitted:
             socket.set_write_buffer_limits(1)
             socket.pause_reading()
             self._task_handler = self._loop.create_task(self._begin_tls(socket, self._server.tls))
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._server.admitted.remove(self)
-        self._server.bodies.remove(self)
+        self._shared.connections.remove(self)
+        self._shared.bodies.remove(self)
         self._has_ended = True
         super().connection_lost(exc)
 
@@ -191,7 +126,7 @@ class Protocol(RequestHandler):
         if not (self._stage is ANSWER or is_asking) or self.transport is None:
             return
         held = self._reader.held if is_asking else self._answered_size + self._reader.held
-        self._server.bodies.hold(self, held, is_whole=not is_asking)
+        self._shared.bodies.hold(self, held, is_whole=not is_asking)
         if self._reader.unread > BACKLOG:
             self._is_paused = True
             self.transport.pause_reading()
@@ -207,18 +142,6 @@ class Protocol(RequestHandler):
         self._close = True
         if self.is_idle:
             self.end()
-
-    @property
-    def due(self) -> float:
-        """When the stage has taken too long, by the monotonic clock."""
-        if self._asked is not None:
-            return self._since + self._asked.seconds + GRACE
-        return self._since + self._server.timeouts[self._stage]
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing of a request has come, not even bytes that nobody has read yet."""
-        return self._stage in (HANDSHAKE, IDLE) and not self._has_unread()
 
     def _has_unread(self) -> bool:
         return self._reader.unread > 0 or ((socket := self._file_number()) >= 0 and streams.has_unread(socket))
@@ -243,7 +166,7 @@ class Protocol(RequestHandler):
         try:
             while await self._exchange():
                 pass
-        except (_Gone, ConnectionError, TimeoutError):
+        except (Gone, ConnectionError, TimeoutError):
             pass
         except Exception as bug:  # noqa: BLE001  # one connection must not end the others
             self.log_exception("connection failed", exc_info=bug)
@@ -255,11 +178,11 @@ class Protocol(RequestHandler):
         super().connection_made(transport)
 
     async def _begin_tls(self, socket: asyncio.Transport, tls: ssl.SSLContext) -> None:
-        timeout = self._server.timeouts[HANDSHAKE]
+        timeout = self._shared.timeouts[HANDSHAKE]
         try:
             secure = await self._loop.start_tls(socket, self, tls, server_side=True, ssl_handshake_timeout=timeout)
         except OSError:
-            self._server.admitted.remove(self)
+            self._shared.connections.remove(self)
             socket.abort()
         else:
             if secure is not None and self._manager is not None:
@@ -267,7 +190,7 @@ class Protocol(RequestHandler):
 
     async def _exchange(self) -> bool:
         """One request and its answer; whether another may follow."""
-        app = self._server.app
+        app = self._shared.app
         try:
             head, body = await self._next_request()
         except Refused as refusal:
@@ -293,14 +216,14 @@ class Protocol(RequestHandler):
             return True
         with app.delivering(response):
             if response.holds and self._has_hung_up():
-                raise _Gone
+                raise Gone
             await self._write(data)
         if closes:
             await self._linger()
         return not closes
 
     async def _next_request(self) -> tuple[Head, bytes | None]:
-        """Raises `Refused`, or `_Gone` when there is none."""
+        """Raises `Refused`, or `Gone` when there is none."""
         reader = self._reader
         if reader.unread:
             await asyncio.sleep(0)  # a client that sends many at once lets the others have their turn
@@ -308,7 +231,7 @@ class Protocol(RequestHandler):
             self._enter(reader.stage)
             if reader.asks_limit is not None:
                 self._since = inf  # the client waits for this server
-                reader.allow(await self._server.app.body_limit(reader.asks_limit, self._peer_address()))
+                reader.allow(await self._shared.app.body_limit(reader.asks_limit, self._peer_address()))
                 self._since = time.monotonic()
             elif reader.wants_continue:
                 reader.wants_continue = False
@@ -316,28 +239,28 @@ class Protocol(RequestHandler):
             elif self._refusal is not None:
                 raise self._refusal
             else:
-                self._server.bodies.hold(self, reader.held, is_whole=False)
+                self._shared.bodies.hold(self, reader.held, is_whole=False)
                 if self._refusal is None:
                     await self._wait_for_more()
         if self.writing_paused:
             await self._until_sent()
         self._answered_size = len(request[1] or b"")
-        self._server.bodies.hold(self, self._answered_size + reader.held, is_whole=True)
+        self._shared.bodies.hold(self, self._answered_size + reader.held, is_whole=True)
         if self._refusal is not None:
             raise self._refusal
         if self.transport is None:
-            raise _Gone  # what is not answered is not executed either
+            raise Gone  # what is not answered is not executed either
         self._enter(ANSWER)
         return request
 
     async def _wait_for_more(self) -> None:
-        """Until bytes have come, or their time is up. Raises `_Gone` if none will come."""
+        """Until bytes have come, or their time is up. Raises `Gone` if none will come."""
         if self._has_ended:
             self._server.outbox.flush()
         if self.writing_paused:
             await self._until_sent()
         if self._has_ended or self.transport is None:
-            raise _Gone
+            raise Gone
         if self._is_paused:
             self._is_paused = False
             self.transport.resume_reading()
@@ -351,46 +274,32 @@ class Protocol(RequestHandler):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _enter(self, stage: Stage) -> None:
-        """Allow a stage its time, from its beginning."""
-        if stage is self._stage:
-            return
-        self._stage, self._since = stage, time.monotonic()
-        self._server.admitted.mark(self, stage)
-        if stage is IDLE and self._server.app.is_draining and not self._has_unread():
-            raise _Gone
-
-    def end_late(self) -> None:
-        """See `Connections.end_late`."""
-        if self._stage is ANSWER and self._task_handler is not None:
-            self._asked, self._is_late = None, True
+    def _end_answer(self) -> None:
+        self._asked, self._is_late = None, True
+        if self._task_handler is not None:
             self._task_handler.cancel()
-        elif self.is_idle:
-            self.end()
-        elif self._stage not in (HANDSHAKE, IDLE):
-            self.refuse(Refused(Code.CLIENT_TOO_SLOW))
 
     async def _write(self, data: bytes) -> None:
-        """Raises `_Gone`, or `TimeoutError` if the client does not read."""
+        """Raises `Gone`, or `TimeoutError` if the client does not read."""
         if self.transport is None or self.transport.is_closing():
-            raise _Gone
+            raise Gone
         for start in range(0, len(data), PIECE):
             self.transport.write(data[start : start + PIECE])
             if self.writing_paused:
                 await self._until_sent()
 
     async def _until_sent(self) -> None:
-        """Raises `_Gone`, or `TimeoutError` if the client does not read."""
+        """Raises `Gone`, or `TimeoutError` if the client does not read."""
         transport = self.transport
         try:
-            async with asyncio.timeout(self._server.write_timeout):
+            async with asyncio.timeout(self._shared.write_timeout):
                 await self._drain_helper()
         except TimeoutError:
             if transport is not None:
                 transport.abort()  # `close` would wait until the client reads, and keep the connection meanwhile
             raise
         if self.transport is None:
-            raise _Gone
+            raise Gone
 
     def pause_writing(self) -> None:
         """An answer could not be sent as a whole: the connection goes on once it is, if that does not take too long."""
@@ -400,7 +309,7 @@ class Protocol(RequestHandler):
     async def _linger(self) -> None:
         """Swallow what the client still sends: a connection that is closed with unread bytes loses our last answer."""
         self._is_deaf = True
-        if not self._server.admitted.may_linger(self):
+        if not self._shared.connections.may_linger(self):
             return
         if self.transport is not None and self.transport.can_write_eof():
             self.transport.write_eof()

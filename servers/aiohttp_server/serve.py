@@ -40,9 +40,9 @@ async def _serve(setup: Setup) -> None:
         service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
         app = setup.app(service, host, log)
         server = protocol.Server(app, setup.server, affordable(setup.server.connection_limit, log), setup.tls())
-        looking = asyncio.ensure_future(server.end_late())
+        looking = asyncio.ensure_future(server.shared.end_late(asyncio.sleep))
         setup.serve_metrics(host, service)
-        host.measures.gauges.append(server.admitted.put_gauges)
+        host.measures.gauges.append(server.shared.connections.put_gauges)
         runner = web.ServerRunner(server, shutdown_timeout=setup.server.drain)
         await runner.setup()
         try:
@@ -56,12 +56,12 @@ async def _serve(setup: Setup) -> None:
             settle()
             setup.announce(*runner.addresses[0][:2])
             await stop.wait()
-            log.info("draining", connections=len(server.admitted))
+            log.info("draining", connections=len(server.shared.connections))
             app.is_draining = True
             setup.overseer.stopping()
             for site in runner.sites:
                 await site.stop()
-            server.admitted.end_idle()
+            server.shared.connections.end_idle()
         finally:
             draining, ending = asyncio.ensure_future(runner.cleanup()), asyncio.ensure_future(end_drain.wait())
             await asyncio.wait((draining, ending), return_when=asyncio.FIRST_COMPLETED)

@@ -2,6 +2,7 @@
 
 from . import host
 from .app import App, Service
+from .connection import Gone, Shared, Staged
 from .host import Host
 from .metrics_listener import MetricsListener
 from .proxies import NO_PROXIES, Proxies

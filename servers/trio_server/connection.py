@@ -7,93 +7,35 @@ move the deadline of a cancel scope twice in each request costs an eighth of a s
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
 from math import inf
 
 import trio
 
 from cloudid_core.dispatch import Exchange
-from cloudid_core.errors import Code, Refused
-from cloudid_core.service import GRACE
+from cloudid_core.errors import Refused
 
-from ..host import App
-from ..http1 import (
-    ANSWER,
-    HANDSHAKE,
-    IDLE,
-    Admission,
-    Bodies,
-    Connections,
-    Head,
-    Heads,
-    Reader,
-    Stage,
-    look_pause,
-    no_room,
-    source_of,
-    timeouts,
-    wire,
-)
+from ..host import Gone, Shared, Staged
+from ..http1 import ANSWER, HANDSHAKE, Head, wire
 from ..machine import streams
-from ..settings import ServerSettings
 from .streams import Stream
 
 
-class _Gone(Exception):
-    """The client has left, or has nothing more to say."""
-
-
-class Shared:
-    """What all connections of a server have in common."""
-
-    def __init__(self, app: App, settings: ServerSettings, connection_limit: int) -> None:
-        self.app = app
-        self.timeouts = timeouts(settings)
-        self.write_timeout = settings.write_timeout
-        self.heads = Heads(settings.scheme)
-        self.connections: Connections[Connection] = Connections(connection_limit)
-        self.bodies: Bodies[Connection] = Bodies(settings.body_memory)
-
-    async def end_late(self) -> None:
-        """Look at all connections again and again, and end those whose stage has taken too long."""
-        pause = look_pause(self.timeouts)
-        while True:
-            await trio.sleep(pause)
-            self.connections.end_late(time.monotonic())
-
-
-class Connection:
+class Connection(Staged):
     """One client's requests and answers, one after the other."""
 
-    def __init__(self, stream: Stream, shared: Shared) -> None:
+    def __init__(self, stream: Stream, shared: Shared[Connection]) -> None:
+        super().__init__(shared)
         self._stream = stream
-        self._shared = shared
-        self._reader = Reader(shared.heads)
         self._scope = trio.CancelScope()
-        self._stage = HANDSHAKE
-        self._since = inf
-        """When the stage began, by the monotonic clock; `inf`: it may last."""
-
-        self._asked: Exchange | None = None
-        """The request that the service works on."""
-
+        self._is_ended = False
         self._unanswered: Exchange | None = None
         """The request whose time is over."""
-
-        self.source: Hashable = ""
-        self._is_ended = False
-        self._refusal: Refused | None = None
-        """What is said at the end, if it is not the client's."""
 
     async def serve(self) -> None:
         """Until one side ends it."""
         try:
             self._peer = self._stream.peer
-            self.source = source_of(self, self._peer, self._shared.app.trusted_proxies)
-            admission = self._shared.connections.admit(self)
-            if admission is Admission.REFUSED:
-                self.refuse(no_room(Code.TOO_MANY_CONNECTIONS))
-            self._reader.is_health_only = admission is Admission.HEALTH_ONLY
+            self._admit(self._peer)
             with self._scope:
                 self._since = time.monotonic()
                 await self._stream.do_handshake()
@@ -103,24 +45,12 @@ class Connection:
                 await self._answer_late(self._unanswered)
             elif self._refusal is not None and self._stage is not HANDSHAKE:
                 await self._refuse(self._refusal)
-        except (_Gone, OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
+        except (Gone, OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             pass
         finally:
             self._shared.connections.remove(self)
             self._shared.bodies.remove(self)
             await self._stream.close()
-
-    @property
-    def due(self) -> float:
-        """When the stage has taken too long, by the monotonic clock."""
-        if self._asked is not None:
-            return self._since + self._asked.seconds + GRACE
-        return self._since + self._shared.timeouts[self._stage]
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing of a request has come, not even bytes that nobody has read yet."""
-        return self._stage in (HANDSHAKE, IDLE) and not self._has_unread()
 
     def _has_unread(self) -> bool:
         return self._reader.unread > 0 or streams.has_unread(self._stream.fileno())
@@ -136,15 +66,9 @@ class Connection:
         self._reader.drop()
         self.end()
 
-    def end_late(self) -> None:
-        """See `Connections.end_late`."""
-        if self._stage is ANSWER:
-            self._unanswered, self._asked = self._asked, None
-            self.end()
-        elif self.is_idle:
-            self.end()
-        elif self._stage not in (HANDSHAKE, IDLE):
-            self.refuse(Refused(Code.CLIENT_TOO_SLOW))
+    def _end_answer(self) -> None:
+        self._unanswered, self._asked = self._asked, None
+        self.end()
 
     async def _exchange(self) -> bool:
         """One request and its answer; whether another may follow."""
@@ -163,7 +87,7 @@ class Connection:
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
         with app.delivering(response):
             if response.holds and streams.has_hung_up(self._stream.fileno()):
-                raise _Gone
+                raise Gone
             if sent := self._stream.send_at_once(data):
                 data = data[sent:]
             if data:
@@ -173,7 +97,7 @@ class Connection:
         return not closes
 
     async def _next_request(self) -> tuple[Head, bytes | None]:
-        """Raises `Refused`, or `_Gone` when there is none."""
+        """Raises `Refused`, or `Gone` when there is none."""
         reader = self._reader
         if reader.unread:
             await trio.lowlevel.checkpoint()  # a client that sends many at once lets the others have their turn
@@ -191,22 +115,13 @@ class Connection:
             self._shared.bodies.hold(self, reader.held, is_whole=False)
             data = await self._stream.receive()
             if not data:
-                raise _Gone
+                raise Gone
             reader.feed(data)
         self._shared.bodies.hold(self, len(request[1] or b"") + reader.held, is_whole=True)
         if self._is_ended:
             await trio.lowlevel.checkpoint()  # the scope is cancelled: what is not answered is not executed either
         self._enter(ANSWER)
         return request
-
-    def _enter(self, stage: Stage) -> None:
-        """Allow a stage its time, from its beginning."""
-        if stage is self._stage:
-            return
-        self._stage, self._since = stage, time.monotonic()
-        self._shared.connections.mark(self, stage)
-        if stage is IDLE and self._shared.app.is_draining and not self._has_unread():
-            raise _Gone
 
     async def _refuse(self, refusal: Refused) -> None:
         self._enter(ANSWER)

@@ -13,13 +13,13 @@ from structlog.typing import FilteringBoundLogger
 from cloudid_core.run import run
 
 from ..command import Server, Setup
-from ..host import App
+from ..host import App, Shared
 from ..http1 import OUT_OF_RESOURCES, affordable
 from ..logs import describe_error
 from ..machine import settle
 from ..processes import ACCEPTED_AT_ONCE
 from ..runtime import Seldom
-from .connection import Connection, Shared
+from .connection import Connection
 from .host import open_host
 from .streams import Plain, Secure
 
@@ -64,12 +64,12 @@ class _Server:
         self._log = log
         self._signals = signals
         self._tls = setup.tls()
-        self.shared = Shared(app, setup.server, affordable(setup.server.connection_limit, log))
+        self.shared: Shared[Connection] = Shared(app, setup.server, affordable(setup.server.connection_limit, log))
         self._warn_of_accepting = Seldom(log.warning)
 
     async def run(self) -> None:
         async with trio.open_nursery() as watching:
-            watching.start_soon(self.shared.end_late)
+            watching.start_soon(self.shared.end_late, trio.sleep)
             async with trio.open_nursery() as serving:
                 async with trio.open_nursery() as accepting:
                     for listener in self._listeners:

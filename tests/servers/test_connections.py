@@ -25,6 +25,7 @@ from cloudid_core.errors import Refused
 from cloudid_core.messages.response import Request, Response
 from cloudid_servers.aiohttp_server.protocol import Server as AiohttpServer
 from cloudid_servers.host.app import App
+from cloudid_servers.host.connection import Shared
 from cloudid_servers.http1.connections import (
     IN_USE_SECONDS,
     LINGERING,
@@ -40,7 +41,6 @@ from cloudid_servers.http1.reader import Stage
 from cloudid_servers.runtime.seldom import PAUSE, Seldom
 from cloudid_servers.settings.settings import ServerSettings
 from cloudid_servers.trio_server.connection import Connection as TrioConnection
-from cloudid_servers.trio_server.connection import Shared
 from cloudid_servers.trio_server.streams import Plain
 from tests.waiting import until
 
@@ -502,7 +502,7 @@ def test_a_request_on_a_connection_that_was_given_up_is_not_executed_by_the_aioh
         reader, writer = await asyncio.open_connection(*listener.sockets[0].getsockname())
         writer.write(REQUEST)
         await reader.readuntil(b"\r\n\r\n")
-        (connection,) = server.admitted
+        (connection,) = server.shared.connections
         connection.data_received(REQUEST)
         connection.end()
         assert await reader.read() == b""
@@ -517,7 +517,7 @@ def test_a_request_that_lies_unread_when_the_drain_begins_is_answered_by_the_tri
     app = FakeApp()
 
     async def main() -> None:
-        shared = Shared(cast(App, app), ServerSettings(), connection_limit=2)
+        shared: Shared[TrioConnection] = Shared(cast(App, app), ServerSettings(), connection_limit=2)
         async with trio.open_nursery() as nursery:
             clients = []
             with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -554,11 +554,11 @@ def test_a_request_that_lies_unread_when_the_drain_begins_is_answered_by_the_aio
         (reader, writer), _ = streams
         writer.write(REQUEST)
         await reader.readuntil(b"\r\n\r\n")
-        await until(asyncio.sleep, lambda: len(server.admitted) == 2)
+        await until(asyncio.sleep, lambda: len(server.shared.connections) == 2)
         for _, writer in streams:  # their bytes leave at once
             writer.write(REQUEST)
         app.is_draining = True
-        server.admitted.end_idle()
+        server.shared.connections.end_idle()
         for reader, writer in streams:
             assert b"204" in await reader.read()
             writer.close()

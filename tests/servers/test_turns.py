@@ -16,6 +16,7 @@ from cloudid_core.effects import Instant, Now, Sleep
 from cloudid_core.messages.response import Request, Response
 from cloudid_servers.aiohttp_server import protocol
 from cloudid_servers.host.app import App
+from cloudid_servers.host.connection import Shared
 from cloudid_servers.host.host import Host
 from cloudid_servers.processes.listeners import ACCEPTED_AT_ONCE
 from cloudid_servers.settings.settings import ServerSettings
@@ -177,7 +178,7 @@ def test_answers_of_one_turn_leave_together_on_trio(response: Response, notes: l
             """It is closed below."""
 
     async def scenario(host: Host) -> None:
-        shared = connection.Shared(app_of(service, host), ServerSettings(), 10)
+        shared: Shared[connection.Connection] = Shared(app_of(service, host), ServerSettings(), 10)
         with connected() as socket:
             async with trio.open_nursery() as nursery:
                 for _ in range(2):

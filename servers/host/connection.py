@@ -1,0 +1,126 @@
+"""What the connections of both servers have in common: their stages, and what ends one that takes too long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from math import inf
+from typing import Any, Generic, TypeVar
+
+from cloudid_core.dispatch import Exchange
+from cloudid_core.errors import Code, Refused
+from cloudid_core.service import GRACE
+
+from ..http1 import (
+    ANSWER,
+    HANDSHAKE,
+    IDLE,
+    Admission,
+    Bodies,
+    Connections,
+    Heads,
+    Reader,
+    Stage,
+    look_pause,
+    no_room,
+    source_of,
+    timeouts,
+)
+from ..settings import ServerSettings
+from .app import App
+
+C = TypeVar("C", bound="Staged")
+
+
+class Gone(Exception):
+    """The client has left, or has nothing more to say."""
+
+
+class Shared(Generic[C]):
+    """What all connections of a server share."""
+
+    def __init__(self, app: App, settings: ServerSettings, connection_limit: int) -> None:
+        self.app = app
+        self.timeouts = timeouts(settings)
+        self.write_timeout = settings.write_timeout
+        self.heads = Heads(settings.scheme)
+        self.connections: Connections[C] = Connections(connection_limit)
+        self.bodies: Bodies[C] = Bodies(settings.body_memory)
+
+    async def end_late(self, sleep: Callable[[float], Awaitable[object]]) -> None:
+        """Look at all connections again and again, and end those whose stage has taken too long."""
+        pause = look_pause(self.timeouts)
+        while True:
+            await sleep(pause)
+            self.connections.end_late(time.monotonic())
+
+
+class Staged:
+    """One client's requests and answers, one after the other. Each server adds its own way to read and write.
+
+    See the protocol of a connection in `http1` for what has no docstring here.
+    """
+
+    def __init__(self, shared: Shared[Any]) -> None:
+        self.source: Hashable = ""
+        self._shared = shared
+        self._reader = Reader(shared.heads)
+        self._stage = HANDSHAKE
+        self._since = inf
+        """When the stage began, by the monotonic clock; `inf`: it may last."""
+
+        self._asked: Exchange | None = None
+        """The request that the service works on."""
+
+        self._refusal: Refused | None = None
+        """What is said at the end, if it is not the client's."""
+
+    def end(self) -> None:
+        raise NotImplementedError
+
+    def refuse(self, refusal: Refused) -> None:
+        raise NotImplementedError
+
+    def _has_unread(self) -> bool:
+        """Whether bytes of a request have come that were not read yet."""
+        raise NotImplementedError
+
+    def _end_answer(self) -> None:
+        """The time of the request that is being answered is over: its answer says so."""
+        raise NotImplementedError
+
+    def _admit(self, peer: str) -> bool:
+        """Ask for a place, or refuse it; whether there is one."""
+        self.source = source_of(self, peer, self._shared.app.trusted_proxies)
+        admission = self._shared.connections.admit(self)
+        self._reader.is_health_only = admission is Admission.HEALTH_ONLY
+        if admission is Admission.REFUSED:
+            self.refuse(no_room(Code.TOO_MANY_CONNECTIONS))
+        return admission is not Admission.REFUSED
+
+    @property
+    def due(self) -> float:
+        if self._asked is not None:
+            return self._since + self._asked.seconds + GRACE
+        return self._since + self._shared.timeouts[self._stage]
+
+    @property
+    def is_idle(self) -> bool:
+        return self._stage in (HANDSHAKE, IDLE) and not self._has_unread()
+
+    def end_late(self) -> None:
+        if self._stage is ANSWER:
+            self._end_answer()
+        elif self.is_idle:
+            self.end()
+        elif self._stage not in (HANDSHAKE, IDLE):
+            self.refuse(Refused(Code.CLIENT_TOO_SLOW))
+
+    def _enter(self, stage: Stage) -> None:
+        """Allow a stage its time, from its beginning. Raises `Gone` between two requests while the server drains."""
+        if stage is self._stage:
+            return
+        self._stage, self._since = stage, time.monotonic()
+        self._shared.connections.mark(self, stage)
+        if stage is IDLE and self._shared.app.is_draining and not self._has_unread():
+            raise Gone
