@@ -11,7 +11,7 @@ from ..context import Context, Due, queue
 from ..credentials import Key
 from ..effects import Instant
 from ..events import RotationChanged
-from ..provider import SECRET
+from ..provider import SECRET, Provisioned
 from ..store import Changes, Found, expected, keys
 from ..values import Secret
 
@@ -114,6 +114,18 @@ class Rotation:
         """Whether a key that this service made may be alive."""
         ours = (key for key in self.known_keys if key.made_at is not None)
         return any(key.expires_at is None or now < key.expires_at for key in ours)
+
+    def provisioned(self, key: Key | None, made_at: Instant) -> Provisioned:
+        """What stands at the provider for a key; `None`: the one that is being added, of which the name is known."""
+        return Provisioned(
+            made_at=made_at,
+            tenant=self.home.tenant,
+            client_id=self.home.client_id,
+            password_on=self.home.object_id,
+            password_name=key.name if key else self.name,
+            password_key_id=key.id if key else "",
+            proof=key.proof if key else self.proof,
+        )
 
     def key_of(self, secret: Secret) -> Key | None:
         """The key that a secret is known to belong to."""

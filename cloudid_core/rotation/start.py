@@ -15,7 +15,7 @@ from ..credentials import Key, SecretHolder, Wanted, make_key
 from ..deadline import Deadline
 from ..effects import Instant, ListKeys, Now
 from ..errors import CloudidError, Code, Conflict, ProviderProblem, Refused, reason_of
-from ..provider import SECRET, Client, FreshObject, Provisioned
+from ..provider import SECRET, Client, FreshObject
 from ..routing import mount_client
 from ..store import NO_CHANGES, Changes, Found, expected, keys
 from ..tokens import new_id
@@ -158,15 +158,5 @@ async def give_up(
 
 def abandoned_key(rotation: Rotation, now: Instant, key: Key | None, *, is_refused: bool = False) -> Intent:
     """An intent to remove a key of a rotation; `None`: the one that is being added, of which the name is known."""
-    key_id = key.id if key else ""
-    provisioned = Provisioned(
-        made_at=now,
-        tenant=rotation.home.tenant,
-        client_id=rotation.home.client_id,
-        password_on=rotation.home.object_id,
-        password_name=key.name if key else rotation.name,
-        password_key_id=key_id,
-        proof=key.proof if key else rotation.proof,
-    )
-    intent_id = f"{REFUSED * is_refused}{rotation.abandons}{key_id or rotation.name}"
-    return abandoned_intent(intent_id, rotation.mount_id, provisioned, now)
+    intent_id = f"{REFUSED * is_refused}{rotation.abandons}{(key and key.id) or rotation.name}"
+    return abandoned_intent(intent_id, rotation.mount_id, rotation.provisioned(key, now), now)

@@ -258,17 +258,8 @@ async def _owners(accounts: Ownership, tenant: str) -> list[Holder]:
 
 
 def _static_holder(rotation: Rotation, key: Key) -> Holder:
-    home = rotation.home
-    provisioned = Provisioned(
-        made_at=key.made_at or 0.0,
-        tenant=home.tenant,
-        client_id=home.client_id,
-        password_on=home.object_id,
-        password_name=key.name,
-        password_key_id=key.id,
-        proof=key.proof,
-    )
-    return Holder(provisioned=provisioned, since=provisioned.made_at, static_role=rotation.role)
+    since = key.made_at or 0.0
+    return Holder(provisioned=rotation.provisioned(key, since), since=since, static_role=rotation.role)
 
 
 def _gone(shown: Shown, holder: Holder) -> Object | None:
