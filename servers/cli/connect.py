@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -18,11 +18,11 @@ from cloudid_core.mounts import AUTH, SECRET
 from cloudid_core.permissions.table import CHECK, Api, Feature, features_of
 from cloudid_core.values.secret import Secret
 
-from ..client import RESOURCE, Address, Service
+from ..client import RESOURCE, Address, Service, ServiceRefused
 from ..settings import http_address
 from ..terminal import Exit, Failed, Output, show_progress, table, with_output, without_slashes
 from ..transcripts import Tenant, record
-from .connection import service_with_token, told, with_address
+from .connection import service_with_token, tell, told, with_address
 from .words import read_secret
 
 GRAPH: Final = "00000003-0000-0000-c000-000000000000"
@@ -76,7 +76,8 @@ def azure(
     Without --client-id it prints the commands of az that make an application with the rights that the features need,
     and no others; the last one hands the secret to this command. With --client-id it writes the configuration of the
     mount (MOUNT: auth/cloud, or a secrets engine like cloud), asks the provider through the service what the
-    application may do, and prints commands for what is missing. Exit code 1: something is missing or unknown.
+    application may do, and prints commands for what is missing. If the provider gives no token, the mount gets back the
+    configuration from before, unless its secret cannot be read. Exit code 1: something is missing or unknown.
 
     With --record it needs no server: it does once with the tenant all that a service does, and writes what the tenant
     answers, without ids and secrets. FILE.store tells what is to be removed: after a crash, run it again.
@@ -103,9 +104,7 @@ def azure(
         return Exit.DONE
     with told(mount=plan.mount):
         service = service_with_token(address)
-        if client_secret:
-            service.write(f"{plan.mount}/config", plan.configuration(client_id, _secret(client_secret)))
-        found = _proof(service, plan, client_id, wait)
+        found = _tried(service, plan, client_id, _secret(client_secret) if client_secret else Secret(), wait)
     rows, mending = list(found.rows()), list(found.mending(client_id))
     lines = [table(rows, ("", "what", "found")), *(["", *mending, f"# {LATE}"] if mending else [])]
     output.text(
@@ -237,13 +236,20 @@ class Proof:
     answers: Mapping[str, Mapping[str, Any]]
     warnings: tuple[str, ...]
 
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the provider gave a token, for the directory or for a subscription."""
+        needs = [need for scope in self.answers for need in self._needs(scope)]
+        knows_directory = any(answer["directory"] is not None for answer in self.answers.values())
+        return knows_directory or any(need["granted"] is not None for need in needs)
+
     def rows(self) -> Iterator[tuple[str, str, str]]:
         """Token, directory and each subscription, then each feature."""
         first = next(iter(self.answers.values()))
         known = first["directory"] is not None
-        reasons = " ".join(self.warnings)
-        yield MARKS[known or None], "token", "accepted" if known else reasons
-        yield MARKS[known or None], "directory", ", ".join(first["directory"] or ()) or "no permissions"
+        yield MARKS[self.is_accepted or None], "token", "accepted" if self.is_accepted else " ".join(self.warnings)
+        found = ", ".join(first["directory"] or ()) or "no permissions"
+        yield MARKS[known or None], "directory", found if known else "unknown"
         for scope in self.plan.scopes:
             needs = [need for need in self._needs(scope) if need["api"] == Api.RESOURCES.value]
             missing = [need["any_of"][0] for need in needs if need["granted"] is False]
@@ -271,12 +277,47 @@ class Proof:
         return [need for each in self.answers[scope]["features"] if each["feature"] in names for need in each["needs"]]
 
 
-def _proof(service: Service, plan: Plan, client_id: str, wait: float) -> Proof:
+def _tried(service: Service, plan: Plan, client_id: str, secret: Secret, wait: float) -> Proof:
+    """The proof of a configuration. If the provider gives no token for it, the mount gets back what it had before."""
+    path = f"{plan.mount}/config"
+    identity = {"tenant_id": plan.tenant, "client_id": client_id}
+    fields = plan.configuration(client_id, secret) if secret else identity
+    before = _configured(service, path, fields)
+    service.write(path, fields)
+    found: Proof | None = None
+    try:
+        found = _proof(service, plan, identity, wait)
+    finally:
+        if (found is None or not found.is_accepted) and before != fields:
+            _restore(service, path, before)
+    return found
+
+
+def _configured(service: Service, path: str, fields: Iterable[str]) -> dict[str, Any]:
+    """What some fields are now. `None`: it cannot be read, as most secrets; no field: nothing is configured."""
+    try:
+        data = service.read(path)["data"]
+    except ServiceRefused as refusal:
+        if refusal.status == 404:
+            return {}
+        data = {}
+    return {name: data.get(name) for name in fields}
+
+
+def _restore(service: Service, path: str, before: Mapping[str, Any]) -> None:
+    if None in before.values():
+        tell(f"{path} stays as it was written just now: what it had before cannot be read")
+    elif before:
+        service.write(path, before)
+        tell(f"the provider gave no token: {', '.join(before)} in {path} are again what they were before")
+
+
+def _proof(service: Service, plan: Plan, identity: Mapping[str, str], wait: float) -> Proof:
     """What the provider says, asked again for so many seconds while something is missing."""
     until = time.monotonic() + wait
     while True:
         # with a new token: one from before holds what was granted then
-        service.write(f"{plan.mount}/config", {"tenant_id": plan.tenant, "client_id": client_id})
+        service.write(f"{plan.mount}/config", identity)
         answers = {scope: service.read(f"{plan.mount}/permissions", scope=scope) for scope in plan.scopes or [""]}
         said = dict.fromkeys(str(each) for answer in answers.values() for each in answer.get("warnings") or ())
         proof = Proof(plan, {scope: answer["data"] for scope, answer in answers.items()}, tuple(said))

@@ -21,6 +21,7 @@ from .shell import Shell, Shown
 
 pytestmark = pytest.mark.one_server
 
+ID: Final = "00000000-0000-0000-0000-000000000001"
 MOUNTS: Final = {"auth/cloud": AUTH, "cloud": SECRET}
 
 
@@ -104,6 +105,27 @@ def test_a_wrong_secret_is_told_with_the_providers_code(site: Site, cloudid: She
     )
     assert (shown.code, "AADSTS7000215" in shown.out, "canary" in shown.out + shown.err) == (1, True, False)
     assert set(marks(shown).values()) == {"?"}
+
+
+@pytest.mark.parametrize("secret", ["", "wrong"])
+@pytest.mark.parametrize("mount", MOUNTS)
+def test_what_gives_no_token_leaves_a_mount_as_it_was(
+    site: Site, cloudid: Shell, tmp_path: Path, mount: str, secret: str
+) -> None:
+    """Unless its secret cannot be read, which is told: that of a secrets engine."""
+    before = site.ask("GET", f"{mount}/config")["data"]
+    feature = "virtual machines" if MOUNTS[mount] == AUTH else "azure_roles"
+    typed = [*words(site, mount, feature), "--tenant", ID, "--client-id", before["client_id"]]
+    if secret:
+        (tmp_path / "secret").write_text(secret)
+        typed += ["--client-secret", str(tmp_path / "secret")]
+    shown = cloudid(*typed)
+    after = site.ask("GET", f"{mount}/config")["data"]
+    is_restored = not secret or "client_secret" in before
+    assert (shown.code, after == before) == (1, is_restored)
+    assert ("again what they were before" if is_restored else "cannot be read") in shown.err
+    root = {name: site.application[name] for name in ("client_id", "client_secret")}
+    site.ask("POST", f"{mount}/config", {**before, **root})
 
 
 @pytest.mark.parametrize("features", [(), ("roles",), ("nothing of the kind",)])
