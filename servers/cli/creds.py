@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from ..client import Address, Service, ServiceRefused, Unreachable, run_command
+from ..client import Address, Service, ServiceRefused, Unreachable, require_program, run_command
 from ..terminal import Format, Output, with_output, without_slashes
 from .connection import Executing, executing, service_with_token, tell, told, with_address
 
@@ -52,6 +52,8 @@ def creds(
     """
     if sum((exports, is_json, bool(command))) > 1:
         raise click.UsageError("--env, --json and --exec exclude each other")
+    if command:
+        require_program(command)
     with told(role=role, mount=mount):
         service = service_with_token(address)
         found = {"tenant_id": tenant or _tenant_of(service, mount)}

@@ -9,9 +9,19 @@ import click
 
 from cloudid_core.values.secret import Secret
 
-from ..client import VARIABLES, Address, Identity, NoSuchCommand, Service, store_token
+from ..client import (
+    VARIABLES,
+    Address,
+    Identity,
+    NoSuchCommand,
+    Service,
+    ServiceRefused,
+    Unreachable,
+    require_program,
+    store_token,
+)
 from ..terminal import Failed, Output, with_output
-from .connection import Executing, executing, told, with_address, with_identity
+from .connection import Executing, executing, tell, told, with_address, with_identity
 
 
 @click.command("login", cls=Executing)
@@ -37,6 +47,8 @@ def login(
     The identity is found as the vendor's libraries find it: an application's secret, a pod's token, App Service or a
     function, a server in Arc, a virtual machine. The first that this machine has counts.
     """
+    if command:
+        require_program(command)
     with told(role=role, mount=mount):
         identity = identify()
         auth = Service(address).write(f"{mount}/login", identity.login(role)).get("auth") or {}
@@ -47,6 +59,7 @@ def login(
         try:
             os.execvpe(command[0], command, {**os.environ, **dict.fromkeys(VARIABLES, token.reveal())})
         except (OSError, ValueError) as error:
+            _end(Service(address, token))
             raise NoSuchCommand(command, error) from None
     elif how == "print":
         click.echo(token.reveal())
@@ -63,3 +76,11 @@ def login(
         )
         for name in filter(os.environ.get, VARIABLES):
             click.echo(f"{name} is set: it counts before the file", err=True)
+
+
+def _end(service: Service) -> None:
+    """Revoke the token, which nobody got. What fails is told: the token then ends by itself."""
+    try:
+        service.write("auth/token/revoke-self", {})
+    except (ServiceRefused, Unreachable) as failure:
+        tell(f"warning: the token is not revoked yet: {failure}")

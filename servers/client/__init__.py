@@ -5,7 +5,7 @@ It prints nothing; the commands that people type are elsewhere.
 
 from ..web import Unreachable, Untrusted
 from .agent import LOGIN, Agent, Kept
-from .commands import STOPS, NoSuchCommand, exit_code, run_command
+from .commands import STOPS, NoSuchCommand, exit_code, require_program, run_command
 from .identity import KINDS, RESOURCE, Identity, NoIdentity, Surroundings, find_identity, identity_of_token
 from .service import Address, Service, ServiceRefused
 from .tokens import VARIABLES, find_token, store_token

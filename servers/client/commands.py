@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
+from shutil import which
 from typing import Final
 
 from cloudid_core.errors import CloudidError
@@ -23,6 +26,13 @@ class NoSuchCommand(CloudidError):
     def __init__(self, command: Sequence[str], error: OSError | ValueError) -> None:
         reason = error.strerror if isinstance(error, OSError) else "a word of it has a character that no command takes"
         super().__init__(f"the command cannot be started: {command[0]}: {reason}")
+
+
+def require_program(command: Sequence[str]) -> None:
+    """Raises `NoSuchCommand` if there is no program to run, before something is lent to it."""
+    if which(command[0]) is None:
+        number = errno.EACCES if "/" in command[0] and os.path.exists(command[0]) else errno.ENOENT
+        raise NoSuchCommand(command, OSError(number, os.strerror(number)))
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str], give_back: Callable[[], None]) -> int:

@@ -24,13 +24,16 @@ from ..deployment import Deployment
 from ..running import PATIENCE, ROOT, Running, wait_until
 from .shell import Shell
 
-NOT_STARTED = "error: the command cannot be started: /nowhere/at/all: No such file or directory"
-
 pytestmark = pytest.mark.usefixtures("nothing_inherited")
 
 
 def token_of(folder: Path) -> str:
     return (folder / ".cloudid-token").read_text().strip()
+
+
+def accessors(site: Site) -> set[str]:
+    """Of all tokens."""
+    return {*site.ask("GET", "auth/token/accessors?list=true")["data"]["keys"]}
 
 
 def test_a_machine_logs_in_and_its_token_is_kept_for_its_owner(site: Site, cloudid: Shell, tmp_path: Path) -> None:
@@ -246,12 +249,32 @@ def test_a_lease_ends_with_its_command(site: Site, logged_in: Shell, script: str
     assert not site.alive()
 
 
-def test_a_lease_ends_if_its_command_cannot_be_started(site: Site, logged_in: Shell) -> None:
+@pytest.mark.parametrize("words", [("creds", "reader"), ("login", "--role", "all")], ids=" ".join)
+def test_nothing_is_asked_of_the_service_for_a_command_that_is_not_there(
+    site: Site, logged_in: Shell, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    before = accessors(site)
+    for command, reason in {
+        "/nowhere/at/all": "No such file or directory",
+        "misspelt-program": "No such file or directory",
+        str(tmp_path): "Permission denied",
+    }.items():
+        shown = logged_in(*words, "--exec", command, "--help")
+        assert (shown.code, shown.err) == (1, f"error: the command cannot be started: {command}: {reason}\n")
+    assert accessors(site) == before
+
+
+def test_lease_and_token_end_if_their_command_cannot_be_started(site: Site, logged_in: Shell, tmp_path: Path) -> None:
     site.end_loans()
-    shown = logged_in("creds", "reader", "--exec", "/nowhere/at/all", "--help")
-    assert (shown.code, shown.err.splitlines()[-1]) == (1, NOT_STARTED)
+    (tmp_path / "text").write_text("no program")
+    (tmp_path / "text").chmod(0o755)
+    shown = logged_in("creds", "reader", "--exec", str(tmp_path / "text"))
+    reason = f"error: the command cannot be started: {tmp_path / 'text'}: Exec format error"
+    assert (shown.code, shown.err.splitlines()[-1]) == (1, reason)
     assert not site.alive()
-    assert logged_in("login", "--role", "all", "--exec", "/nowhere/at/all").err == f"{NOT_STARTED}\n"
+    before = accessors(site)
+    assert logged_in("login", "--role", "all", "--exec", str(tmp_path / "text")).err == f"{reason}\n"
+    assert accessors(site) == before
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
