@@ -50,7 +50,8 @@ def apply(
         service = service_with_token(address)
         found = plan(service, folder, os.environ, name=name, prunes=prune, prunes_mounts=prune_mounts)
         rows = list(found.rows())
-        output.rows(rows if output.format is Format.JSON else [_shortened(row) for row in rows], COLUMNS)
+        shown = rows if output.format is Format.JSON else [_shortened(row) for row in rows]
+        output.rows(shown, COLUMNS, "nothing differs")
         if dry_run:
             return Exit.DIFFERENT if rows else Exit.DONE
         try:
@@ -82,7 +83,7 @@ def export(folder: Path, address: Address, output: Output) -> None:
         found = read_service(service_with_token(address))
     write_files(folder, found)
     output.note(f"written: {len(found.files)} files")
-    output.rows(found.told, ("path", "field", "why"))
+    output.rows(found.told, ("path", "field", "why"), "nothing is left out")
     if not found.files:
         raise Failed("nothing was exported: log in with a token that may read what is to be in the files")
 

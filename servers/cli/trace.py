@@ -47,7 +47,7 @@ def trace(token: str, logs: Sequence[str], devices: Sequence[str], address: Addr
         tell(f"warning: hashes in the logs were not looked for: {failure}")
     if found.unread:
         click.echo(f"warning: {found.unread} of {found.lines} lines are no entries", err=True)
-    output.rows([attrs.asdict(step) for step in found.steps], COLUMNS)
+    output.rows([attrs.asdict(step) for step in found.steps], COLUMNS, "no request has it")
     output.note(f"{len(found.steps)} requests in {found.lines} lines")
 
 

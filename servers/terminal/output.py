@@ -41,10 +41,12 @@ class Output:
         lines = [f"{name.ljust(width)}{GAP}{_cell(value)}".rstrip() for name, value in data.items()]
         click.echo(_json(data) if self.format is Format.JSON else "\n".join(lines))
 
-    def rows(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-        """Several things of a kind: a table of these members, or an array of objects with all of them."""
+    def rows(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], none: str = "there is nothing") -> None:
+        """Several things of a kind: a table of these members, or an array of objects with all of them. `none`: what a
+        person reads where there are none.
+        """
         shown = [[row.get(column) for column in columns] for row in rows]
-        click.echo(_json(rows) if self.format is Format.JSON else table(shown, columns))
+        click.echo(_json(rows) if self.format is Format.JSON else table(shown, columns) if rows else none)
 
     def text(self, text: str, data: object) -> None:
         """A report in words; `data` says the same to programs."""

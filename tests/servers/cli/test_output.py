@@ -46,6 +46,12 @@ def test_a_person_gets_a_table_with_the_chosen_columns() -> None:
     assert ran.stderr == "read along\n"
 
 
+def test_a_person_gets_words_in_place_of_a_table_without_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    for shown in Format:
+        Output(shown).rows([], ("name",), "nothing differs")
+    assert capsys.readouterr().out == "nothing differs\n[]\n"
+
+
 def in_terminal(columns: int, code: str) -> list[str]:
     """What some Python shows in a terminal of that width."""
     ours, theirs = os.openpty()
