@@ -129,4 +129,6 @@ PARTS: Final[Mapping[str, tuple[Callable[[Service], Rows], tuple[str, ...]]]] = 
 
 
 def _table(rows: Rows, columns: tuple[str, ...]) -> str:
-    return table([[row.get(column) for column in columns] for row in rows], columns) if rows else ""
+    """A table of the columns that some row has something in."""
+    filled = [column for column in columns if any(row.get(column) not in (None, "") for row in rows)]
+    return table([[row.get(column) for column in filled] for row in rows], filled) if rows else ""

@@ -375,6 +375,7 @@ def test_a_healthy_service(site: Site, cloudid: Shell) -> None:
     shown = cloudid("status", "--format", "table")
     assert shown.out.startswith(f"address    {site.url}\nstate      healthy\n")
     assert "background_node" in shown.out
+    assert "last_error" not in shown.out
 
 
 def test_a_service_with_problems(site: Site, cloudid: Shell, tmp_path: Path) -> None:
@@ -386,6 +387,7 @@ def test_a_service_with_problems(site: Site, cloudid: Shell, tmp_path: Path) -> 
         shown = cloudid("status")
         assert (shown.code, shown.json["state"]) == (2, "serves, with problems")
         assert shown.json["problems"] == [{"code": "store_shared"}]
+        assert cloudid("status", "--format", "table").out.endswith("\n\ncode\nstore_shared\n")
         cloudid.set(CLOUDID_TOKEN=troubled.root)
         shown = cloudid("status", "--format", "table")
         assert shown.code == 2
