@@ -72,21 +72,25 @@ class Address:
         def said(name: str) -> str:
             return variables.get(f"CLOUDID_{name}") or variables.get(f"VAULT_{name}") or ""
 
-        def read(name: str, use: Callable[[str], T]) -> T:
+        def read(name: str, rule: str, use: Callable[[str], T]) -> T:
             try:
                 return use(said(name))
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError):
                 prefix = "CLOUDID" if variables.get(f"CLOUDID_{name}") else "VAULT"
-                raise SettingsRefused(f"{prefix}_{name} cannot be used ({type(error).__name__})") from None
+                raise SettingsRefused(f"{prefix}_{name} must {rule}") from None
 
         if said("NAMESPACE") not in ROOT_NAMESPACES:
             raise SettingsRefused("this service has no namespaces: unset VAULT_NAMESPACE")
         url = (given or said("ADDR") or DEFAULT_ADDRESS).rstrip("/")
         if not _is_address(url):
             raise SettingsRefused("the address of the service looks like https://cloudid.example:8200")
-        skips = read("SKIP_VERIFY", lambda text: coercion.boolean(text or False))
-        seconds = read("CLIENT_TIMEOUT", lambda text: float(duration.seconds(text)) if text else DEFAULT_TIMEOUT)
-        tls = read("CACERT", lambda text: web.authorities(url, text or None))
+        skips = read("SKIP_VERIFY", "be true or false", lambda text: coercion.boolean(text or False))
+        seconds = read(
+            "CLIENT_TIMEOUT",
+            "be a duration, like 30s or 2m",
+            lambda text: float(duration.seconds(text)) if text else DEFAULT_TIMEOUT,
+        )
+        tls = read("CACERT", "name a readable file of certificates", lambda text: web.authorities(url, text or None))
         if skips:
             tls.check_hostname = False
             tls.verify_mode = ssl.CERT_NONE

@@ -219,10 +219,10 @@ def test_where_the_service_is() -> None:
         ({"VAULT_ADDR": "file:///etc/passwd"}, "looks like"),
         ({"VAULT_ADDR": f"https://user:{CANARY}@vault.test"}, "looks like"),
         ({"VAULT_NAMESPACE": "team"}, "no namespaces: unset VAULT_NAMESPACE"),
-        ({"VAULT_CACERT": "/nowhere"}, "VAULT_CACERT cannot be used"),
-        ({"CLOUDID_CACERT": "/nowhere", "VAULT_CACERT": ""}, "CLOUDID_CACERT cannot be used"),
-        ({"VAULT_SKIP_VERIFY": "perhaps"}, "VAULT_SKIP_VERIFY cannot be used"),
-        ({"VAULT_CLIENT_TIMEOUT": "soon"}, "VAULT_CLIENT_TIMEOUT cannot be used"),
+        ({"VAULT_CACERT": "/nowhere"}, "VAULT_CACERT must name a readable file of certificates"),
+        ({"CLOUDID_CACERT": "/nowhere", "VAULT_CACERT": ""}, "CLOUDID_CACERT must name"),
+        ({"VAULT_SKIP_VERIFY": "perhaps"}, "VAULT_SKIP_VERIFY must be true or false"),
+        ({"VAULT_CLIENT_TIMEOUT": "soon"}, "VAULT_CLIENT_TIMEOUT must be a duration, like 30s or 2m"),
     ],
 )
 def test_what_cannot_be_used_is_refused(variables: dict[str, str], words: str) -> None:
