@@ -31,6 +31,7 @@ from ..terminal import Failed, printable, without_slashes
 from .words import read_secret
 
 EXEC: Final = "--exec"
+MOUNT: Final = "auth/cloud"
 TRUST: Final = "check the address; CLOUDID_CACERT or VAULT_CACERT names a file of the certificates that are trusted"
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,9 +57,7 @@ def with_identity(command: F, *, needs_role: bool = True) -> F:
     """Adds the options that say who logs in, and hands the command what answers the `Identity` as `identify`."""
 
     @click.option("--role", required=needs_role, metavar="NAME", help="The role to log in with.")
-    @click.option(
-        "--mount", default="auth/cloud", callback=without_slashes, metavar="PATH", help="Default: auth/cloud."
-    )
+    @click.option("--mount", default=MOUNT, callback=without_slashes, metavar="PATH", help=f"Default: {MOUNT}.")
     @click.option(
         "--identity",
         "kind",
@@ -141,12 +140,15 @@ def _refusal(refusal: ServiceRefused, names: dict[str, str]) -> list[str]:
 
 
 def cures(codes: Sequence[str], names: dict[str, str], *, this: str = "") -> list[str]:
-    """What is likely, and what to do, for the first code that has a cure. `this`: the command that tells it."""
+    """What is likely, and what to do, for the first code that has a cure. `this`: the command that tells it, as cures
+    have it.
+    """
     cure = next(filter(None, map(cure_of, codes)), None)
     if cure is None:
         return []
-    command = _filled(cure.command, names)
-    more = f" More: {command}" if command != this else ""
+    takes_mount = cure.command.endswith("--role ROLE") and (names.get("mount") or MOUNT) != MOUNT
+    command = _filled(f"{cure.command} --mount MOUNT" if takes_mount else cure.command, names)
+    more = f" More: {command}" if cure.command != this else ""
     return [_filled(f"likely: {cure.cause}", names), _filled(f"what to do: {cure.cure}", names) + more]
 
 

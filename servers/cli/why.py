@@ -10,6 +10,7 @@ import click
 
 from cloudid_core.audit.device import ADMITTED
 from cloudid_core.auth_method.explanation import FAILED, PASSED, REFUSED, UNDECIDED
+from cloudid_core.cures import WHY
 
 from ..client import Address, Identity
 from ..terminal import Exit, Failed, Output, table, with_output
@@ -57,7 +58,7 @@ def _why_last(role: str, mount: str, address: Address, output: Output) -> int:
 def _show(role: str, mount: str, data: Mapping[str, Any], warnings: Sequence[str], output: Output, *about: str) -> int:
     lines = [f"{role}: {data.get('verdict')}", *about, "", _checks(data.get("checks") or ())]
     lines += [f"warning: {warning}" for warning in warnings]
-    remedy = cures(data.get("codes") or (), {"role": role, "mount": mount}, this=f"cloudid why --role {role}")
+    remedy = cures(data.get("codes") or (), {"role": role, "mount": mount}, this=WHY)
     output.text("\n".join([*lines, *([""] if remedy else []), *remedy]), data)
     return Exit.DONE if data.get("verdict") == ADMITTED else Exit.FAILED
 

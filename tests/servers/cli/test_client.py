@@ -147,6 +147,11 @@ def test_what_to_do_names_the_mount_that_was_asked(site: Site, cloudid: Shell) -
     for command in ("login", "why"):
         shown = cloudid(command, "--role", "x", "--mount", "auth/team").err.splitlines()
         assert ("auth/team/" in shown[2], "auth/cloud" in shown[2]) == (True, False)
+    site.ask("POST", "auth/team/config", {"tenant_id": site.world["tenant"], "resource": "api://other"})
+    site.ask("POST", "auth/team/role/x", {"bound_service_principal_ids": "*"})
+    shown = cloudid("login", "--role", "x", "--mount", "auth/team").err.splitlines()
+    assert shown[-1].endswith("More: cloudid why --role x --mount auth/team")
+    assert "More:" not in cloudid("why", "--role", "x", "--mount", "auth/team", "--format", "table").out
     site.ask("DELETE", "sys/auth/team")
 
 
