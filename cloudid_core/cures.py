@@ -148,8 +148,9 @@ _COMMON: Final[Mapping[Code, Cure]] = {
     # The service and its provider
     Code.CONFIG_MISSING: Cure(
         "The mount is not configured, or `--mount` names another one.",
-        "Write `tenant_id` and `resource` to `MOUNT/config`, or name the mount: `--mount`.",
-        "GET MOUNT/config",
+        "Write `tenant_id` to `MOUNT/config`, with `resource` to admit logins or `subscription_id` to lend, "
+        "or name the mount: `--mount`.",
+        "cloudid connect azure MOUNT",
     ),
     Code.PLATFORM_IDENTITY_UNAVAILABLE: Cure(
         "The mount has no client secret, and the machine of the service has no identity.",

@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from cloudid_core import auth_method, secrets_engine
 from cloudid_core.auth_method.explain import UNVERIFIED
 from cloudid_core.auth_method.explanation import RULES
 from cloudid_core.cures import CURES, cure_of
@@ -29,3 +30,9 @@ def test_every_code_has_a_cause_and_a_cure_in_sentences(code: Code) -> None:
 def test_other_codes_have_none() -> None:
     assert cure_of("of another service") is None
     assert cure_of("internal_error") is None
+
+
+def test_a_mount_without_configuration_is_told_all_that_its_kind_needs() -> None:
+    """Of either kind, since the code does not say which it is."""
+    for name in {*auth_method.config.Config().missing, *secrets_engine.config.Config().missing}:
+        assert f"`{name}`" in CURES[Code.CONFIG_MISSING].cure
