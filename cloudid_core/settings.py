@@ -34,6 +34,8 @@ def _version(raw: object) -> str:
     return text
 
 
+LONGEST_JWT: Final = 1 << 16
+"""Bytes of a login JWT that no setting exceeds."""
 LONGEST_VERSION: Final = 64
 _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
 """https://semver.org, sections 2, 9 and 10."""
@@ -76,7 +78,7 @@ class Settings:
         2**20,
         "Largest request body, in bytes, behind a good token. Without: 64 KiB, or 32 KiB where none is needed.",
     )
-    jwt_limit: int = setting(bounded(INTEGER, 512, 2**16), 2**14, "Largest login JWT, in bytes.")
+    jwt_limit: int = setting(bounded(INTEGER, 512, LONGEST_JWT), 2**14, "Largest login JWT, in bytes.")
     request_deadline: float = setting(
         bounded(PRECISE_SECONDS, 0.1, 3600.0), 90.0, "How long one request may take; clients can ask for less."
     )

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from cloudid_core.settings import LONGEST_JWT
 from cloudid_core.values.secret import Secret
 
 from ..terminal import Failed
@@ -54,14 +55,19 @@ def read_words(words: Iterable[str]) -> tuple[dict[str, Any], set[str]]:
 
 
 def read_secret(name: str, what: str) -> Secret:
-    """The secret in a file, or with `-` on standard input. `what` it is, for questions and errors. Raises `Failed`."""
+    """The secret in a file, or with `-` on standard input. `what` it is, for questions and errors. Raises `Failed`.
+
+    It is as long as a JWT may be, which is longer than any other secret.
+    """
     try:
         if name == STDIN:
-            return Secret(read_stdin(what, LONGEST).strip())
-        with Path(name).open(encoding="utf-8") as file:
-            return Secret(file.read(LONGEST).strip())
+            text = read_stdin(what, LONGEST_JWT + 1)
+        else:
+            with Path(name).open(encoding="utf-8") as file:
+                text = file.read(LONGEST_JWT + 1)
     except (OSError, UnicodeError) as error:
         raise Failed(f"the {what} in {name} cannot be read ({type(error).__name__})") from None
+    return Secret(_bounded(text, f"the {what} in {name}", LONGEST_JWT).strip())
 
 
 def read_stdin(name: str, longest: int) -> str:
@@ -85,10 +91,10 @@ def _content(name: str) -> str:
         raise Failed(f"{name} cannot be read ({type(error).__name__})") from None
 
 
-def _bounded(text: str, name: str) -> str:
+def _bounded(text: str, name: str, longest: int = LONGEST) -> str:
     """A text without the line end that editors and `echo` leave after it."""
-    if len(text) > LONGEST:
-        raise Failed(f"{name} is longer than {LONGEST} characters")
+    if len(text) > longest:
+        raise Failed(f"{name} is longer than {longest} characters")
     return text.removesuffix("\n").removesuffix("\r")
 
 

@@ -127,6 +127,13 @@ def test_a_token_of_somebody_else_comes_from_a_file_or_standard_input(
     with (tmp_path / "jwt").open() as file:
         monkeypatch.setattr(sys, "stdin", file)
         assert cloudid("login", "--role", "all", "--jwt", "-").code == 0
+    (tmp_path / "jwt").write_text("x" * 200_000)
+    shown = cloudid("login", "--role", "all", "--jwt", str(tmp_path / "jwt"))
+    assert (shown.code, shown.err) == (1, f"error: the JWT in {tmp_path / 'jwt'} is longer than 65536 characters\n")
+    with (tmp_path / "jwt").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert cloudid("login", "--role", "all", "--jwt", "-").code == 1
+        assert len(file.read()) == 200_000 - 65_537
     shown = cloudid("login", "--role", "all", "--jwt", "/nowhere")
     assert (shown.code, shown.err) == (1, "error: the JWT in /nowhere cannot be read (FileNotFoundError)\n")
 
