@@ -12,10 +12,13 @@ from urllib.parse import quote, unquote
 
 from cloudid_core.messages.response import Response
 
-from .embedding import EXPECTED, Embedded, Given, OpenHost, SetUp, embedded, head_of, set_up_of
-from .host import Host
-from .http1 import wire
-from .settings import SettingsError
+from . import extras
+
+with extras.named():
+    from .embedding import EXPECTED, Embedded, Given, OpenHost, SetUp, embedded, head_of, set_up_of
+    from .host import Host
+    from .http1 import wire
+    from .settings import SettingsError
 
 _ORIGIN: Final = re.compile("^https?://[^/]+", re.IGNORECASE)
 Scope: TypeAlias = MutableMapping[str, Any]

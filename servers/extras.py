@@ -33,6 +33,17 @@ def remedy(error: ImportError) -> str | None:
 
 
 @contextmanager
+def named() -> Iterator[None]:
+    """Has the error of an import say what to install, where the block lacks an optional package."""
+    try:
+        yield
+    except ImportError as error:
+        if text := remedy(error):
+            raise ModuleNotFoundError(text, name=error.name) from None
+        raise
+
+
+@contextmanager
 def required() -> Iterator[None]:
     """Ends the program with one line that says what to install, where the block lacks an optional package."""
     try:

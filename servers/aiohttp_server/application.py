@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from functools import partial
 
-from aiohttp import web
-
 from cloudid_core.errors import Code, Refused
 
-from ..embedding import Embedded, Given, SetUp, embedded, head_of, set_up_of
-from ..http1 import Head, wire
+from .. import extras
 from ..machine import streams
-from .host import open_host
+
+with extras.named():
+    from aiohttp import web
+
+    from ..embedding import Embedded, Given, SetUp, embedded, head_of, set_up_of
+    from ..http1 import Head, wire
+    from .host import open_host
 
 
 def aiohttp_application(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from typing import Final
 
@@ -41,3 +43,13 @@ def test_only_a_missing_optional_package_is_told_so(capsys: pytest.CaptureFixtur
     assert ended.value.code == "error: the package psycopg is missing: pip install 'cloudid[postgres]'"
     with pytest.raises(ImportError), required():
         raise ImportError("other")
+
+
+@pytest.mark.parametrize("application", ["asgi", "aiohttp_server.application"])
+@pytest.mark.parametrize("package", ["aiohttp", "click", "structlog"])
+def test_a_ready_application_names_the_extra_that_it_lacks(application: str, package: str) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; import cloudid_servers.{application}"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    needs = application != "asgi" or package != "aiohttp"
+    named = f"the package {package} is missing: pip install 'cloudid[{EXTRAS[package]}]'" in ran.stderr
+    assert (bool(ran.returncode), named) == (needs, needs), ran.stderr
