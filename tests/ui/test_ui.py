@@ -82,6 +82,9 @@ def test_the_provider_can_be_broken_and_mended(fresh: Browser) -> None:
     fresh.click("#lend")
     fresh.until("#happened", "provider")
     fresh.until("#happened", "(provider_failed)")
+    fresh.driver.refresh()
+    fresh.sign_in()
+    fresh.until("#break", "Mend the provider")
     fresh.click("#break")
     fresh.until("#happened", "works again")
 

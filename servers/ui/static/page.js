@@ -233,7 +233,15 @@ async function rotations() {
   return table(["mount", "phase", "last", "next", "secret ends"], rows);
 }
 
+async function faults(rules) {
+  const broken = (await askCloud("simulator/faults", rules)).length > 0;
+  at("break").setAttribute("aria-pressed", String(broken));
+  at("break").textContent = broken ? "Mend the provider" : "Break the provider";
+  return broken;
+}
+
 async function cloud() {
+  await faults();
   const ledger = await askCloud("simulator/ledger");
   const kinds = [...new Set(ledger.map((entry) => entry.kind))];
   const alive = (kind) => ledger.filter((entry) => entry.kind === kind && entry.deleted_at === null).length;
@@ -341,12 +349,9 @@ at("lend").addEventListener("click", () => act(async () => {
   return `Lent to ${appToken ? "the machine" : "you"} for ${span(lent.lease_duration)}: ${lent.lease_id}`;
 }));
 at("break").addEventListener("click", () => act(async () => {
-  const broken = at("break").getAttribute("aria-pressed") !== "true";
+  const isBroken = at("break").getAttribute("aria-pressed") === "true";
   const fault = (family) => ({ match: { family }, times: null, action: { status: 503, code: "ServiceUnavailable", message: "broken" } });
-  await fetched("cloud/simulator/faults", { method: "POST", headers: { "X-Cloudid-UI": "1" },
-    body: JSON.stringify(broken ? ["graph", "arm", "login"].map(fault) : []) });
-  at("break").setAttribute("aria-pressed", String(broken));
-  at("break").textContent = broken ? "Mend the provider" : "Break the provider";
+  const broken = await faults(isBroken ? [] : ["graph", "arm", "login"].map(fault));
   return broken ? "The provider refuses every call now." : "The provider works again.";
 }));
 
