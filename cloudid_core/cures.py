@@ -212,6 +212,14 @@ _COMMON: Final[Mapping[Code, Cure]] = {
         TOKEN,
     ),
     Code.NO_HANDLER: Cure("Nothing is mounted at this path.", "Correct the path, or `--mount`.", "GET sys/mounts"),
+    Code.UNSUPPORTED_PATH: Cure(
+        "It is misspelt, or a path of other services.", "Correct the path.", "cloudid read MOUNT --help-path"
+    ),
+    Code.UNSUPPORTED_OPERATION: Cure(
+        "The path takes other methods.",
+        "Use one that it takes: the header `Allow` has them.",
+        "cloudid read PATH --help-path",
+    ),
     Code.LOGINS_THROTTLED: Cure(
         "Many logins from this address had no valid signature.", "Mend what sends them, and wait a minute."
     ),
@@ -226,7 +234,7 @@ _COMMON: Final[Mapping[Code, Cure]] = {
 }
 """Every code that a machine's login can be refused with, and those that clients meet most.
 
-Placeholders: `ROLE`, and `MOUNT`, which is `auth/cloud` or `cloud` where nobody chose another."""
+Placeholders: `ROLE`, `PATH`, and `MOUNT`, which is `auth/cloud` or `cloud` where nobody chose another."""
 
 _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
     # The request itself
@@ -246,8 +254,6 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
     Code.FIELDS_EXCLUSIVE: ("Two fields contradict each other.", "Leave one of them out."),
     Code.NAME_INVALID: ("The name is too long, or has letters that are not allowed.", "Choose another name."),
     Code.NOT_FOUND: ("Nothing has this name, or it has been deleted.", "List what is there: `cloudid list PATH`."),
-    Code.UNSUPPORTED_PATH: ("It is misspelt, or a path of other services.", "See the reference, and what is left out."),
-    Code.UNSUPPORTED_OPERATION: ("The path takes other methods.", "Use one of those in the header `Allow`."),
     Code.CLIENT_TOO_SLOW: (
         "The request took longer than `head_timeout` or `body_timeout`.",
         "Mend the network, or raise it.",

@@ -28,7 +28,7 @@ def route_at(path: str, operation: Operation) -> Route | None:
 
 
 def mount_of(path: str) -> str:
-    """The path of the mount that a path is below, but for the built-in ones; empty if nothing answers there."""
+    """The path of the mount that a path is below, but for the built-in ones; the path's first part if it has none."""
     return _place_of(path)[0]
 
 
@@ -46,7 +46,7 @@ def _place_of(path: str) -> tuple[str, tuple[Route, ...]]:
     for end in range(1, len(segments)):
         if routes := MOUNTABLE[kind].routes.at("/".join(segments[end:])):
             return "/".join(segments[:end]), routes
-    return "", ()
+    return "/".join(segments[: 2 if kind == AUTH else 1]), ()
 
 
 def fields_at(path: str, operation: Operation) -> Mapping[str, Field]:

@@ -147,7 +147,8 @@ def cures(codes: Sequence[str], names: dict[str, str], *, this: str = "") -> lis
     if cure is None:
         return []
     takes_mount = cure.command.endswith("--role ROLE") and (names.get("mount") or MOUNT) != MOUNT
-    command = _filled(f"{cure.command} --mount MOUNT" if takes_mount else cure.command, names)
+    typed = cure.command.replace("GET ", "cloudid read ").replace("LIST ", "cloudid list ")
+    command = _filled(f"{typed} --mount MOUNT" if takes_mount else typed, names)
     more = f" More: {command}" if cure.command != this else ""
     return [_filled(f"likely: {cure.cause}", names), _filled(f"what to do: {cure.cure}", names) + more]
 

@@ -65,7 +65,7 @@ def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
                     tell(f"warning: {name} is a secret, and others see these words: use {name}=- or {name}=@FILE")
             route = route_at(path, operation)
             service = service_of(address) if route is not None and route.public else service_with_token(address)
-            with told(mount=mount_of(path)):
+            with told(mount=mount_of(path), path=path):
                 answer = _asked(request, evolve(service, wrap_ttl=wrap_ttl), path, given | fields)
             _show(answer, field, output)
 

@@ -148,7 +148,7 @@ def test_what_to_do_names_the_mount_that_was_asked(site: Site, cloudid: Shell) -
     application = site.world["applications"][1]["object_id"]
     shown = cloudid("write", "team/lent/roles/reader", f"application_object_id={application}").err.splitlines()
     assert "(provider_secret_refused)" in shown[0]
-    assert shown[2].endswith("More: GET team/lent/permissions")
+    assert shown[2].endswith("More: cloudid read team/lent/permissions")
     site.ask("DELETE", "sys/mounts/team/lent")
     site.ask("POST", "sys/auth/team", {"type": "azure"})
     for command in ("login", "why"):
