@@ -36,9 +36,13 @@ class Output:
     format: Format
 
     def record(self, data: Mapping[str, Any]) -> None:
-        """One thing: a line for each of its members, or an object."""
+        """One thing: its members below each other, or an object. Long values go on in the lines below."""
         width = max(map(len, data), default=0)
-        lines = [f"{name.ljust(width)}{GAP}{_cell(value)}".rstrip() for name, value in data.items()]
+        lines = [
+            f"{begin.ljust(width)}{GAP}{line}".rstrip()
+            for name, value in data.items()
+            for begin, line in zip_longest([name], _folded(_text(value), width + len(GAP)), fillvalue="")
+        ]
         click.echo(_json(data) if self.format is Format.JSON else "\n".join(lines))
 
     def rows(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], none: str = "there is nothing") -> None:
@@ -67,9 +71,23 @@ def table(rows: Sequence[Sequence[object]], heads: Sequence[str]) -> str:
     return "\n".join(part for line in lines for part in _lines_of(line, widths))
 
 
+def _columns() -> int:
+    """Of the terminal; 0 in a pipe."""
+    return shutil.get_terminal_size((0, 0)).columns if sys.stdout.isatty() else 0
+
+
+def _folded(text: str, margin: int) -> Iterator[str]:
+    """The lines of a text that stands behind a margin. What has no space stays whole, so that it can be copied."""
+    width = max(_columns() - margin, 0)
+    for line in text.removesuffix("\n").split("\n"):
+        is_long = NARROWEST <= width < len(line)
+        parts = textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) if is_long else []
+        yield from parts or [line]
+
+
 def _fitting(widths: Sequence[int]) -> Sequence[int]:
     """The widths, of which the largest are reduced until all fit into the terminal."""
-    columns = shutil.get_terminal_size((0, 0)).columns if sys.stdout.isatty() else 0
+    columns = _columns()
     if not columns:
         return widths
     most = max(widths, default=0)
@@ -121,12 +139,16 @@ def printable(text: str) -> str:
 
 def _cell(value: object) -> str:
     """A value within a line."""
+    return _text(value).replace("\n", "\\n")
+
+
+def _text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)
-    return printable(str(text)).replace("\n", "\\n")
+    return printable(str(text))
 
 
 def _json(data: object) -> str:

@@ -84,9 +84,22 @@ def test_a_table_fits_into_a_narrow_terminal() -> None:
     assert max(map(len, in_terminal(10, WIDE))) == 1 + 5 + 12 + 12 + 6, "too narrow for a table"
 
 
+def test_the_members_of_a_thing_fit_into_a_narrow_terminal() -> None:
+    code = "from cloudid_servers.terminal import Format, Output; Output(Format.TABLE).record"
+    thing = {"token": "x" * 30, "policy": 'path "cloud/creds/*" {\n  capabilities = ["read"]\n}\n'}
+    assert in_terminal(28, f"{code}({thing})") == [
+        f"token   {'x' * 30}",  # so that it can be copied
+        'policy  path "cloud/creds/*"',
+        "        {",
+        "          capabilities =",
+        '        ["read"]',
+        "        }",
+    ]
+
+
 def test_a_report_is_for_people_in_a_pipe_too() -> None:
     ran = CliRunner().invoke(report)
-    assert ran.stdout.splitlines() == ["name     a\\x1b[2J\\nb", "is_good  yes"]
+    assert ran.stdout.splitlines() == ["name     a\\x1b[2J", "         b", "is_good  yes"]
     assert json.loads(CliRunner().invoke(report, ["--format", "json"]).stdout)["is_good"] is True
 
 
