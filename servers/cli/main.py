@@ -112,6 +112,7 @@ class Commands(click.Group):
 @click.group(
     PROGRAM,
     cls=Commands,
+    commands=[click.Command(listed.name) for listed in COMMANDS],  # of which a misspelt one may be
     help="Turn machines' identities into service tokens, and lend credentials of the cloud.",
     epilog="Exit codes: 0 done; 1 refused, failed or found something wrong; 2 not understood; 3 other than a folder "
     "says; 130 ended by Ctrl-C.",

@@ -109,8 +109,9 @@ def system_reason(error: OSError) -> str:
 
 
 def _usage(error: click.UsageError) -> str:
-    where = f"; see {error.ctx.command_path} --help" if error.ctx else ""
-    return f"{' '.join(error.format_message().split()).rstrip('.')}{where}"
+    text = " ".join(error.format_message().split()).rstrip(".")
+    see = " See" if text.endswith("?") else "; see"
+    return f"{text}{see} {error.ctx.command_path} --help" if error.ctx else text
 
 
 def _place(bug: BaseException) -> str:

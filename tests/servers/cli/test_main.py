@@ -76,6 +76,7 @@ def test_a_shell_can_complete_the_commands(shell: str) -> None:
     [
         (["nowhere"], "error: No such command 'nowhere'; see cloudid --help\n"),
         (["--nothing"], "error: No such option '--nothing'; see cloudid --help\n"),
+        (["staus"], "error: No such command 'staus'. Did you mean 'status'? See cloudid --help\n"),
         (["completion"], "error: Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish; "),
     ],
 )
