@@ -27,7 +27,7 @@ from ..client import (
     find_token,
     identity_of_token,
 )
-from ..terminal import Failed, printable, without_slashes
+from ..terminal import Failed, printable, show_progress, without_slashes
 from .words import read_secret
 
 EXEC: Final = "--exec"
@@ -112,6 +112,7 @@ def service_with_token(address: Address) -> Service:
 
 def tell(text: str) -> None:
     """On standard error, beside the answer, which a script reads."""
+    show_progress("")
     click.echo(printable(text), err=True)
 
 

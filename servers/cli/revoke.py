@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from cloudid_core.background import UNDER_WAY
 from cloudid_core.values import duration
 
 from ..client import Address, Service, ServiceRefused
@@ -121,7 +122,8 @@ def _reason(service: Service, path: str) -> str:
         found = service.write("sys/leases/lookup", {"lease_id": first[0]}) if first else {}
     except ServiceRefused:
         return ""
-    return str((found.get("data") or {}).get("revoke_error") or "")
+    reason = str((found.get("data") or {}).get("revoke_error") or "")
+    return "" if reason == UNDER_WAY else reason
 
 
 def _goes_on(path: str, left: int | None) -> str:

@@ -17,6 +17,7 @@ from cloudid_core.errors import CloudidError
 from .. import extras
 from ..machine import streams
 from ..runtime import INTERRUPTED, until_interrupted
+from .output import show_progress
 
 TRACEBACK: Final = "CLOUDID_TRACEBACK"
 """The environment variable that has a bug end a command with a traceback."""
@@ -124,5 +125,6 @@ def _place(bug: BaseException) -> str:
 
 
 def _complain(text: str, code: int) -> int:
+    show_progress("")
     streams.write(streams.STDERR, f"error: {text}\n")
     return code

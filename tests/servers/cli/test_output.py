@@ -62,6 +62,25 @@ def in_terminal(columns: int, code: str) -> list[str]:
         return os.read(shown.fileno(), 1 << 16).decode().splitlines()
 
 
+PROGRESS: Final = """
+import os; os.dup2(1, 2)
+from cloudid_servers.cli.connection import tell
+from cloudid_servers.terminal import Failed, show_progress, with_reasons
+def fail():
+    show_progress("2 of 2 leases are left")
+    raise Failed("gone")
+show_progress("not yet")
+tell("a note")
+with_reasons(fail)
+"""
+
+
+def test_what_is_told_stands_behind_no_progress() -> None:
+    """The line of progress is cleared before."""
+    shown = "\n".join(in_terminal(80, PROGRESS)).replace("\033[K", "")
+    assert shown.split("\n") == ["", "not yet", "a note", "", "2 of 2 leases are left", "error: gone"]
+
+
 WIDE: Final = """
 from cloudid_servers.terminal import table
 rows = [("✗", "group", "one two three four five six seven", "x" * 30), ("✓", "name", "web", "web")]
