@@ -173,3 +173,5 @@ def _show_to_person(answer: Mapping[str, Any], output: Output) -> None:
             members |= {name: answer[name] for name in LEASE if name in answer}
         if members:
             output.record(members)
+        else:
+            output.note("done" if answer.get("data") is None else "there is nothing")

@@ -69,6 +69,11 @@ def test_a_path_that_nobody_knows_is_told_as_the_service_does(operator: Shell) -
     assert operator("read", "auth/cloud/rol").err.endswith("More: cloudid read auth/cloud --help-path\n")
 
 
+def test_an_answer_without_members_is_told_in_words(operator: Shell) -> None:
+    shown = operator("read", "sys/audit", "--format", "table")
+    assert (shown.code, shown.out, shown.err) == (0, "", "there is nothing\n")
+
+
 def test_one_value_is_printed_raw(operator: Shell) -> None:
     assert operator("read", "auth/cloud/role/all", "--field", "token_ttl").out == "3600\n"
     assert operator("read", "auth/cloud/role/all", "--field", "token_policies").out == '["app"]\n'
@@ -87,7 +92,10 @@ def test_an_answer_is_wrapped(site: Site, operator: Shell) -> None:
 def test_unknown_fields_are_told_as_the_service_does(operator: Shell) -> None:
     shown = operator("write", "auth/cloud/role/typo", "bound_locatoins=westeurope", "bound_locations=westeurope")
     assert shown.code == 0
-    assert shown.err == "warning: Endpoint ignored these unrecognized parameters: [bound_locatoins]\n"
+    warning = "warning: Endpoint ignored these unrecognized parameters: [bound_locatoins]\n"
+    assert shown.err == warning
+    shown = operator("write", "auth/cloud/role/typo", "bound_locatoins=westeurope", "--format", "table")
+    assert (shown.out, shown.err) == ("", f"{warning}done\n")
     operator("delete", "auth/cloud/role/typo")
 
 
