@@ -69,21 +69,24 @@ class Address:
         `CLOUDID_ADDR`, `_CACERT`, `_SKIP_VERIFY` and `_CLIENT_TIMEOUT` count before the same names with `VAULT`.
         """
 
+        def variable(name: str) -> str:
+            return f"CLOUDID_{name}" if variables.get(f"CLOUDID_{name}") else f"VAULT_{name}"
+
         def said(name: str) -> str:
-            return variables.get(f"CLOUDID_{name}") or variables.get(f"VAULT_{name}") or ""
+            return variables.get(variable(name), "")
 
         def read(name: str, rule: str, use: Callable[[str], T]) -> T:
             try:
                 return use(said(name))
             except (OSError, ValueError):
-                prefix = "CLOUDID" if variables.get(f"CLOUDID_{name}") else "VAULT"
-                raise SettingsRefused(f"{prefix}_{name} must {rule}") from None
+                raise SettingsRefused(f"{variable(name)} must {rule}") from None
 
         if said("NAMESPACE") not in ROOT_NAMESPACES:
             raise SettingsRefused("this service has no namespaces: unset VAULT_NAMESPACE")
         url = (given or said("ADDR") or DEFAULT_ADDRESS).rstrip("/")
         if not _is_address(url):
-            raise SettingsRefused("the address of the service looks like https://cloudid.example:8200")
+            source = "--address" if given else variable("ADDR")
+            raise SettingsRefused(f"{source} must be an address, like https://cloudid.example:8200")
         skips = read("SKIP_VERIFY", "be true or false", lambda text: coercion.boolean(text or False))
         seconds = read(
             "CLIENT_TIMEOUT",

@@ -213,11 +213,12 @@ def test_where_the_service_is() -> None:
 @pytest.mark.parametrize(
     "variables, words",
     [
-        ({"VAULT_ADDR": "vault.test:8200"}, "looks like"),
-        ({"VAULT_ADDR": "unix:///run/agent.sock"}, "looks like"),
-        ({"VAULT_ADDR": "http://127.0.0.1:port"}, "looks like"),
-        ({"VAULT_ADDR": "file:///etc/passwd"}, "looks like"),
-        ({"VAULT_ADDR": f"https://user:{CANARY}@vault.test"}, "looks like"),
+        ({"VAULT_ADDR": "vault.test:8200"}, "VAULT_ADDR must be an address, like https://"),
+        ({"VAULT_ADDR": "unix:///run/agent.sock"}, "VAULT_ADDR must be an address, like https://"),
+        ({"VAULT_ADDR": "http://127.0.0.1:port"}, "VAULT_ADDR must be an address, like https://"),
+        ({"VAULT_ADDR": "file:///etc/passwd"}, "VAULT_ADDR must be an address, like https://"),
+        ({"VAULT_ADDR": f"https://user:{CANARY}@vault.test"}, "VAULT_ADDR must be an address, like https://"),
+        ({"CLOUDID_ADDR": "vault.test"}, "CLOUDID_ADDR must be"),
         ({"VAULT_NAMESPACE": "team"}, "no namespaces: unset VAULT_NAMESPACE"),
         ({"VAULT_CACERT": "/nowhere"}, "VAULT_CACERT must name a readable file of certificates"),
         ({"CLOUDID_CACERT": "/nowhere", "VAULT_CACERT": ""}, "CLOUDID_CACERT must name"),
