@@ -20,6 +20,7 @@ from ..client import LOGIN, STOPS, Address, Agent, Identity, Kept, NoSuchCommand
 from ..machine import ServiceManager
 from ..terminal import Exit, Failed, printable
 from .connection import with_address, with_identity
+from .words import why_unreadable
 
 HURRY: Final = 60.0
 """Seconds that the command of --on-change has."""
@@ -44,7 +45,7 @@ def _configure(context: click.Context, _: click.Parameter, name: str | None) -> 
     except tomllib.TOMLDecodeError as error:
         raise Failed(f"{name} is no TOML: {error}") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise Failed(f"{name} cannot be read ({type(error).__name__})") from None
+        raise Failed(f"{name} cannot be read: {why_unreadable(error)}") from None
     known = {each.name or "": each for each in context.command.params if each.name != "config"}
     names = {max(each.opts, key=len).lstrip("-").replace("-", "_"): each.name or "" for each in known.values()}
     if unknown := said.keys() - names.keys():
@@ -210,8 +211,10 @@ def _run(command: Sequence[str]) -> None:
     """The command of --on-change. What goes wrong with it is told, and nothing else."""
     try:
         code = subprocess.run(command, timeout=HURRY, check=False).returncode
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        _tell(f"--on-change: it failed ({type(error).__name__})")
+    except (OSError, ValueError) as error:
+        _tell(f"--on-change: {NoSuchCommand(command, error)}")
+    except subprocess.TimeoutExpired:
+        _tell(f"--on-change: it was ended after {HURRY:g} seconds")
     else:
         if code:
             _tell(f"--on-change: it ended with {code}")

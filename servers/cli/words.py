@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,12 +35,12 @@ def read_words(words: Iterable[str]) -> tuple[dict[str, Any], set[str]]:
     for word in words:
         name, is_field, value = word.partition("=")
         if word == STDIN or (word.startswith(FILE) and not is_field):
-            fields |= _object(next(stdin) if word == STDIN else _content(word[1:]))
+            fields |= _object(stdin("fields, as a JSON object") if word == STDIN else _content(word[1:]))
             continue
         if not is_field or not name:
             raise click.UsageError("fields are NAME=VALUE, NAME=@FILE, NAME=-, or - for a JSON object")
         if value == STDIN:
-            value = next(stdin)
+            value = stdin(name)
             if not value:  # as behind a program that failed
                 raise Failed(f"standard input is empty: to clear {name}, write {name}=")
         elif value.startswith(FILE):
@@ -66,7 +66,7 @@ def read_secret(name: str, what: str) -> Secret:
             with Path(name).open(encoding="utf-8") as file:
                 text = file.read(LONGEST_JWT + 1)
     except (OSError, UnicodeError) as error:
-        raise Failed(f"the {what} in {name} cannot be read ({type(error).__name__})") from None
+        raise Failed(f"the {what} in {name} cannot be read: {why_unreadable(error)}") from None
     return Secret(_bounded(text, f"the {what} in {name}", LONGEST_JWT).strip())
 
 
@@ -77,10 +77,23 @@ def read_stdin(name: str, longest: int) -> str:
     return sys.stdin.read(longest)
 
 
-def _once() -> Iterator[str]:
-    """Standard input, once."""
-    yield _bounded(read_stdin("value", LONGEST + 1), "standard input")
-    raise click.UsageError("standard input is read once")
+def why_unreadable(error: Exception) -> str:
+    """Why there is no text in a file."""
+    if isinstance(error, UnicodeError):
+        return "it is no text in UTF-8"
+    return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
+
+
+def _once() -> Callable[[str], str]:
+    """Reads standard input, once, for what is called so."""
+    unread = [read_stdin]
+
+    def read(name: str) -> str:
+        if not unread:
+            raise click.UsageError("standard input is read once")
+        return _bounded(unread.pop()(name, LONGEST + 1), "standard input")
+
+    return read
 
 
 def _content(name: str) -> str:
@@ -88,7 +101,7 @@ def _content(name: str) -> str:
         with Path(name).open(encoding="utf-8") as file:
             return _bounded(file.read(LONGEST + 1), name)
     except (OSError, UnicodeError) as error:
-        raise Failed(f"{name} cannot be read ({type(error).__name__})") from None
+        raise Failed(f"{name} cannot be read: {why_unreadable(error)}") from None
 
 
 def _bounded(text: str, name: str, longest: int = LONGEST) -> str:

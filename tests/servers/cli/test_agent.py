@@ -172,6 +172,8 @@ def test_no_failure_of_the_machine_prints_a_secret(site: Site, cloudid: Shell, t
     assert (gone.code, "No such file" in gone.err) == (1, True)
     failed = cloudid("agent", "--role", "all", "--once", "--on-change", "sh -c 'exit 3'")
     assert (failed.code, failed.err) == (0, "--on-change: it ended with 3\n")
+    failed = cloudid("agent", "--role", "all", "--once", "--on-change", "/nowhere")
+    assert failed.err == "--on-change: the command cannot be started: /nowhere: No such file or directory\n"
     full = subprocess.run(
         [sys.executable, "-m", "cloudid_servers.cli", "agent", "--role", "all", "--once", "--write", "login=token"],
         cwd=tmp_path,

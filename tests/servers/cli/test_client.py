@@ -135,7 +135,7 @@ def test_a_token_of_somebody_else_comes_from_a_file_or_standard_input(
         assert cloudid("login", "--role", "all", "--jwt", "-").code == 1
         assert len(file.read()) == 200_000 - 65_537
     shown = cloudid("login", "--role", "all", "--jwt", "/nowhere")
-    assert (shown.code, shown.err) == (1, "error: the JWT in /nowhere cannot be read (FileNotFoundError)\n")
+    assert (shown.code, shown.err) == (1, "error: the JWT in /nowhere cannot be read: No such file or directory\n")
 
 
 def test_what_to_do_names_the_mount_that_was_asked(site: Site, cloudid: Shell) -> None:

@@ -152,8 +152,9 @@ def test_an_output_that_cannot_be_written_ends_with_1(script: str, stderr: str) 
         (("trace", "-", "/dev/null"), "token: "),
         (("login", "--role", "web", "--jwt", "-"), "JWT: "),
         (("connect", "azure", *CONNECTED, "--client-secret", "-"), "client secret: "),
+        (("write", "cloud/config", "client_secret=-"), "client_secret: "),
     ],
-    ids=["trace", "login", "connect"],
+    ids=["trace", "login", "connect", "write"],
 )
 def test_a_secret_is_asked_for_on_a_terminal_and_not_shown(words: tuple[str, ...], name: str, tmp_path: Path) -> None:
     ours, theirs = os.openpty()

@@ -199,8 +199,8 @@ def test_what_is_too_long_or_cannot_be_read_is_refused(tmp_path: Path, monkeypat
     with pytest.raises(Failed, match="standard input is longer"):
         read_words(["a=-"])
     (tmp_path / "bytes").write_bytes(b"\xff")
-    for name in ("nowhere", "bytes"):
-        with pytest.raises(Failed, match="cannot be read"):
+    for name, reason in {"nowhere": "No such file or directory", "bytes": "it is no text in UTF-8"}.items():
+        with pytest.raises(Failed, match=f"{name} cannot be read: {reason}"):
             read_words([f"a=@{tmp_path}/{name}"])
 
 
