@@ -50,7 +50,8 @@ def _why_last(role: str, mount: str, address: Address, output: Output) -> int:
     for login in answer["data"]["logins"]:
         if login["verdict"] == REFUSED and login["mount"].strip("/") == mount and role.lower() in ("", login["role"]):
             who = login["resource_id"] or login["principal_id"]
-            told_of = f"{login['time']}, {login['count']} times: {who} from {login['remote_address']}"
+            often = "once" if login["count"] == 1 else f"{login['count']} times"
+            told_of = f"{login['time']}, {often}: {who} from {login['remote_address']}"
             return _show(login["role"], mount, login, (), output, told_of)
     raise Failed("no refusal is remembered: signatures must hold for that, and each node remembers its own logins")
 

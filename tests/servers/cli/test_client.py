@@ -338,6 +338,9 @@ def test_why_tells_the_last_refusal_without_an_identity(site: Site, cloudid: She
     assert lines[0] == "west: refused"
     assert lines[1].endswith(" from 127.0.0.1")
     assert lines[4].split()[:3] == ["✗", "bound_scale_sets", "fleet"]
+    site.ask("POST", "auth/cloud/role/once", {"bound_locations": "westus2"})
+    cloudid("login", "--role", "once")
+    assert "Z, once: " in cloudid("why", "--last", "--role", "once", "--format", "table").out
     nothing = cloudid("why", "--last", "--role", "never-asked")
     assert (nothing.code, nothing.out) == (1, "")
     assert "no refusal is remembered" in nothing.err
