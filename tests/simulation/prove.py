@@ -5,7 +5,7 @@ every operation, a change of the leader, a stop and a stall at every effect, and
 partitions. It ends with 1 at the first broken promise, and prints what replays it.
 
 Pairs and nodes together take about 20 hours of a core. `--every 9` does a ninth of them, and `--first` says which: nine
-runs, with nine numbers in a row, do them all.
+runs, with nine numbers in a row, do them all. Each number has random lives of its own.
 """
 
 from __future__ import annotations
@@ -99,9 +99,11 @@ def pairs() -> Iterator[Job]:
                 yield Job(operation=name, at=at, kind=kind.name)
 
 
-def lives(count: int, nodes: int = 0) -> Iterator[Job]:
-    for first in range(0, count, LIVES_AT_ONCE):
-        yield Job(lives=(first, min(first + LIVES_AT_ONCE, count)), nodes=nodes)
+def lives(count: int, part: int, nodes: int = 0) -> Iterator[Job]:
+    """So many lives, other ones for each part."""
+    end = (part + 1) * count
+    for first in range(part * count, end, LIVES_AT_ONCE):
+        yield Job(lives=(first, min(first + LIVES_AT_ONCE, end)), nodes=nodes)
 
 
 def several_nodes() -> Iterator[Job]:
@@ -124,10 +126,10 @@ def main() -> int:
     parser.add_argument("--lives", type=int, default=5000, help="how many random lives (default: 5000)")
     parser.add_argument("--every", type=int, default=1, help="do each Nth part of the pairs and the nodes (default: 1)")
     parser.add_argument(
-        "--first", type=int, default=0, help="begin with this one of these parts, modulo N (default: 0)"
+        "--first", type=int, default=0, help="begin with this one of these parts, modulo N, and its lives (default: 0)"
     )
     options = parser.parse_args()
-    jobs = [*lives(options.lives), *lives(options.lives // 5, nodes=2)]
+    jobs = [*lives(options.lives, options.first), *lives(options.lives // 5, options.first, nodes=2)]
     jobs += [*several_nodes(), *pairs()][options.first % options.every :: options.every]
     began, tried = time.monotonic(), 0
     with ProcessPoolExecutor(os.cpu_count(), initializer=spare_collections) as pool:
