@@ -17,10 +17,9 @@ import click
 from attrs import define
 
 from ..client import LOGIN, STOPS, Address, Agent, Identity, Kept, NoSuchCommand, Service, exit_code
-from ..machine import ServiceManager
+from ..machine import ServiceManager, why_unreadable
 from ..terminal import Exit, Failed, printable
 from .connection import with_address, with_identity
-from .words import why_unreadable
 
 HURRY: Final = 60.0
 """Seconds that the command of --on-change has."""

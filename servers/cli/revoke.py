@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from cloudid_core.background import UNDER_WAY
+from cloudid_core.errors import Code
 from cloudid_core.values import duration
 
 from ..client import Address, Service, ServiceRefused
@@ -48,6 +49,8 @@ def revoke(what: str, mount: str, wait: str, address: Address, output: Output) -
     with told(role=what):
         service = service_with_token(address)
         if path.split("/")[-3:-2] == [CREDS]:
+            if _is_missing(service, path):
+                output.note(f"there was no lease {path}")
             service.write("sys/leases/revoke", {"lease_id": path})
             output.record({"lease": path, "left": 0})
             return
@@ -64,6 +67,15 @@ def revoke(what: str, mount: str, wait: str, address: Address, output: Output) -
     output.record({"prefix": path, "leases": before, "left": left})
     if left and seconds:
         raise Failed(printable(_goes_on(path, left)))
+
+
+def _is_missing(service: Service, lease_id: str) -> bool:
+    """Whether the token may see that there is no such lease. To end one is answered the same in any case."""
+    try:
+        service.write("sys/leases/lookup", {"lease_id": lease_id})
+    except ServiceRefused as refusal:
+        return Code.LEASE_NOT_FOUND.wire in refusal.codes
+    return False
 
 
 def _count(service: Service, path: str) -> int | None:

@@ -17,6 +17,7 @@ from ..terminal import Exit, Output, table, with_output
 from .connection import service_of, told, with_address
 
 NOT_HEALTHY: Final = 2
+FORBIDDEN: Final = 403
 WIDTH: Final = 11
 Rows: TypeAlias = list[Mapping[str, Any]]
 MOST: Final = 100
@@ -44,6 +45,7 @@ def status(address: Address, output: Output) -> int:
     with told():
         service = service_of(address)
         health, state = _health(service)
+        token = _token(service)
         parts = {name: _seen(service, read) for name, (read, _) in PARTS.items()}
     problems = health.get("problem_details") or [{"code": code} for code in health.get("problems") or ()]
     seal = "sealed" if health.get("sealed") else "open"
@@ -54,6 +56,7 @@ def status(address: Address, output: Output) -> int:
         "version": health.get("cloudid_version"),
         "interface": health.get("version"),
         "node": health.get("node_id"),
+        "token": token,
     }
     tables = [
         "\n".join(f"{name:{WIDTH}}{value}" for name, value in facts.items() if value),
@@ -77,6 +80,16 @@ def _health(service: Service) -> tuple[Mapping[str, Any], State]:
     if INITIALIZED not in health:
         raise Unreachable("what answers there is another service")
     return health, state
+
+
+def _token(service: Service) -> str:
+    """What the token may, by its policies; empty where nobody can tell."""
+    if not service.token:
+        return "none: it is not shown what mends a problem"
+    try:
+        return ", ".join(service.read("auth/token/lookup-self")["data"]["policies"])
+    except ServiceRefused as refusal:
+        return "not valid: log in again" if refusal.status == FORBIDDEN else ""
 
 
 def _seen(service: Service, read: Callable[[Service], Rows]) -> Rows:

@@ -13,6 +13,7 @@ import click
 from cloudid_core.settings import LONGEST_JWT
 from cloudid_core.values.secret import Secret
 
+from ..machine import why_unreadable
 from ..terminal import Failed
 
 STDIN: Final = "-"
@@ -75,13 +76,6 @@ def read_stdin(name: str, longest: int) -> str:
     if sys.stdin.isatty():
         return str(click.prompt(name, hide_input=True, prompt_suffix=": ", err=True))
     return sys.stdin.read(longest)
-
-
-def why_unreadable(error: Exception) -> str:
-    """Why there is no text in a file."""
-    if isinstance(error, UnicodeError):
-        return "it is no text in UTF-8"
-    return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
 
 
 def _once() -> Callable[[str], str]:

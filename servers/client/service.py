@@ -64,9 +64,10 @@ class Address:
 
     @classmethod
     def of(cls, variables: Mapping[str, str], given: str = "") -> Address:
-        """What the environment says; `given`: an address that counts before it. Raises `SettingsRefused`.
+        """What the environment says; `given`: an address that counts before it. `/v1` at its end is not part of it.
 
-        `CLOUDID_ADDR`, `_CACERT`, `_SKIP_VERIFY` and `_CLIENT_TIMEOUT` count before the same names with `VAULT`.
+        `CLOUDID_ADDR`, `_CACERT`, `_SKIP_VERIFY` and `_CLIENT_TIMEOUT` count before the same names with `VAULT`. Raises
+        `SettingsRefused`.
         """
 
         def variable(name: str) -> str:
@@ -83,7 +84,7 @@ class Address:
 
         if said("NAMESPACE") not in ROOT_NAMESPACES:
             raise SettingsRefused("this service has no namespaces: unset VAULT_NAMESPACE")
-        url = (given or said("ADDR") or DEFAULT_ADDRESS).rstrip("/")
+        url = (given or said("ADDR") or DEFAULT_ADDRESS).rstrip("/").removesuffix("/v1")
         if not _is_address(url):
             source = "--address" if given else variable("ADDR")
             raise SettingsRefused(f"{source} must be an address, like https://cloudid.example:8200")

@@ -14,6 +14,8 @@ from typing import Final
 from cloudid_core.errors import CloudidError
 from cloudid_core.values.secret import Secret
 
+from ..machine import why_unreadable
+
 OURS: Final = ".cloudid-token"
 THEIRS: Final = ".vault-token"
 """Where existing clients keep theirs."""
@@ -76,7 +78,7 @@ def _read(path: Path, *, is_ours: bool) -> Secret:
     except FileNotFoundError:
         return Secret()
     except (OSError, UnicodeError) as error:
-        raise TokenFileRefused(f"{path} cannot be read ({type(error).__name__})") from None
+        raise TokenFileRefused(f"{path} cannot be read: {why_unreadable(error)}") from None
     if is_ours and mode & OTHERS:
         raise TokenFileRefused(
             f"{path} has mode {mode:04o}: others may have its token. Revoke it, remove the file, and log in again"

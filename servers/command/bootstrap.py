@@ -34,7 +34,7 @@ from cloudid_core.values.secret import Secret
 
 from ..host import App, Host, MetricsListener, Proxies, Service
 from ..logs import EventLog, LogFile, LogLevel, adopt_libraries, log_into
-from ..machine import Overseer, Platform, ServiceManager, streams
+from ..machine import Overseer, Platform, ServiceManager, streams, why_unreadable
 from ..metrics import WRITE_PAUSE, Slots, WorkerSlot
 from ..processes import Reload, Worker, bind
 from ..settings import (
@@ -404,8 +404,7 @@ def _password(server: ServerSettings) -> Callable[[], Secret] | None:
         try:
             return Secret(Path(server.store_password_file).read_text("utf-8").rstrip("\r\n"))
         except (OSError, UnicodeError) as error:
-            raise StoreFailed(
-                f"the password file {server.store_password_file} cannot be read ({type(error).__name__})"
-            ) from None
+            file = server.store_password_file
+            raise StoreFailed(f"the password file {file} cannot be read: {why_unreadable(error)}") from None
 
     return read if server.store_password_file else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
+from errno import EINVAL
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final
@@ -20,6 +21,7 @@ from cloudid_core.messages import Operation
 from cloudid_core.mounts import AUTH, SYSTEM
 from cloudid_core.values.secret import Secret
 
+from ..machine import why_unreadable
 from ..paths import route_at
 
 TOML: Final = ".toml"
@@ -142,7 +144,7 @@ def _read(file: Path, folder: Path) -> Declared:
     except tomllib.TOMLDecodeError as error:
         raise FolderRefused(f"{shown} is no TOML: {str(error).rpartition('(')[2].rstrip(')')}") from None
     except (OSError, UnicodeError, RecursionError) as error:
-        raise FolderRefused(f"{shown} cannot be read ({type(error).__name__})") from None
+        raise FolderRefused(f"{shown} cannot be read: {why_unreadable(error)}") from None
     if len(content) > LONGEST:
         raise FolderRefused(f"{shown} is longer than {LONGEST} bytes")
     if file.suffix == HCL and not text.strip():
@@ -159,7 +161,7 @@ def _regular(path: str, flags: int) -> int:
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     if not S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise NotRegular
+        raise NotRegular(EINVAL, "it is no regular file")
     return descriptor
 
 
@@ -178,7 +180,7 @@ def secret_of(where: str, source: Any, folder: Path, variables: Mapping[str, str
                 with open(folder / name, encoding="utf-8", opener=_regular) as file:
                     secret = file.read(LONGEST_SECRET).strip()
             except (OSError, UnicodeError) as error:
-                raise FolderRefused(f"{where}: {name} cannot be read ({type(error).__name__})") from None
+                raise FolderRefused(f"{where}: {name} cannot be read: {why_unreadable(error)}") from None
             if not secret:
                 raise FolderRefused(f"{where}: {name} is empty")
         case _:

@@ -32,6 +32,13 @@ RECENT: Final = 9
 """So many times of the disk count. Their median does: on a busy machine, single waits take long with any disk."""
 
 
+def why_unreadable(error: Exception) -> str:
+    """Why a file could not be read, for people."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is no text in {error.encoding.upper()}"
+    return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
+
+
 def sync(path: Path) -> None:
     """Return when a file, or the names in a folder, are on disk."""
     descriptor = os.open(path, os.O_RDONLY)

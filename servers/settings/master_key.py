@@ -17,7 +17,7 @@ from typing import Final
 
 from cloudid_core.values.secret import Secret
 
-from ..machine import sync
+from ..machine import sync, why_unreadable
 from .safety import OTHERS
 from .settings import MASTER_KEY_VARIABLE, ServerSettings, SettingsError
 
@@ -79,7 +79,7 @@ def from_command(command: str) -> Secret:
     except subprocess.TimeoutExpired:
         raise SettingsError(f"{source} took longer than {COMMAND_SECONDS:g} s") from None
     except (IndexError, OSError, ValueError) as error:
-        raise SettingsError(f"{source} cannot be run ({type(error).__name__})") from None
+        raise SettingsError(f"{source} cannot be run: {why_unreadable(error)}") from None
     if done.returncode:
         raise SettingsError(f"{source} failed with exit code {done.returncode}")
     return _checked(text, f"what {source} printed")
@@ -95,7 +95,7 @@ def from_file(path: Path, *, is_shared: bool = False) -> Secret:
     except FileNotFoundError:
         raise SettingsError(f"{source} is missing: restore it, or run init for a new store") from None
     except (OSError, UnicodeError) as error:
-        raise SettingsError(f"{source} cannot be read ({type(error).__name__})") from None
+        raise SettingsError(f"{source} cannot be read: {why_unreadable(error)}") from None
     if mode & OTHERS and not is_shared:
         raise SettingsError(
             f"{source} has mode {mode:04o}, so others may read it: run chmod 600 {path}, or set allow_shared_key_file"

@@ -21,6 +21,8 @@ from cloudid_core.effects import HttpRequest, HttpResponse
 from cloudid_core.errors import CloudidError, ProviderUnreachable
 from cloudid_core.provider.responses import problem_of
 
+from ..machine import why_unreadable
+
 LONGEST: Final = 1 << 24
 MOST_LINES: Final = 10_000
 HEADERS: Final = re.compile("retry-after|content-type|x-ms-ratelimit-remaining-[a-z-]+")
@@ -145,7 +147,7 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
             raise TranscriptRefused(f"{path} is longer than {LONGEST} bytes")
         lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     except (OSError, ValueError, RecursionError) as error:
-        raise TranscriptRefused(f"{path} cannot be read ({type(error).__name__})") from None
+        raise TranscriptRefused(f"{path} cannot be read: {why_unreadable(error)}") from None
     named = ("step", "method", "api", "path")
     if len(lines) > MOST_LINES or not all(
         isinstance(line, dict) and all(isinstance(line.get(name), str) for name in named) for line in lines

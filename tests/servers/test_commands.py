@@ -338,10 +338,10 @@ def test_systemd_hands_over_the_master_key(settings: Path, monkeypatch: pytest.M
     "line, reason",
     [
         ("false", "failed with exit code 1"),
-        ("no-such-command-anywhere", "cannot be run (FileNotFoundError)"),
+        ("no-such-command-anywhere", "cannot be run: No such file or directory"),
         ("echo hunter2", "what the command for the master key printed does not hold 64 hexadecimal digits"),
-        ("echo 'unfinished", "cannot be run (ValueError)"),
-        (" ", "cannot be run (IndexError)"),
+        ("echo 'unfinished", "cannot be run: ValueError"),
+        (" ", "cannot be run: IndexError"),
     ],
 )
 def test_a_command_that_gives_no_key_is_explained(settings: Path, line: str, reason: str) -> None:

@@ -476,7 +476,14 @@ def test_another_service_is_not_healthy(site: Site, cloudid: Shell) -> None:
 def test_an_old_token_does_not_hide_the_state(cloudid: Shell) -> None:
     cloudid.set(CLOUDID_TOKEN="canary-of-a-token")
     shown = cloudid("status")
-    assert (shown.code, shown.json["state"]) == (0, "healthy")
+    assert (shown.code, shown.json["state"], shown.json["token"]) == (0, "healthy", "not valid: log in again")
+
+
+def test_an_address_may_end_as_paths_begin(site: Site, cloudid: Shell) -> None:
+    """Every request was refused as one without a right."""
+    cloudid.set(CLOUDID_TOKEN=ROOT_TOKEN)
+    shown = cloudid("status", "--address", f"{site.url}/v1/")
+    assert (shown.json["address"], shown.json["token"]) == (site.url, "root")
 
 
 def test_what_is_unsafe_about_the_address_is_told(site: Site, cloudid: Shell) -> None:

@@ -55,6 +55,12 @@ def test_a_prefix_without_leases_is_told(operator: Shell) -> None:
     assert (shown.code, shown.err) == (0, "there was no lease below cloud/creds/no-such-role\n")
 
 
+def test_a_lease_that_is_misspelt_is_told(operator: Shell) -> None:
+    """The service answers 204 for any id: it read as if a lease had ended."""
+    shown = operator("revoke", "cloud/creds/reader/misspelt", "--format", "table")
+    assert (shown.code, shown.err) == (0, "there was no lease cloud/creds/reader/misspelt\n")
+
+
 def test_the_end_of_logins_is_told_as_such(site: Site, operator: Shell) -> None:
     operator.set(**site.of_vm())
     token = operator("login", "--role", "all", "--print").out.strip()
