@@ -110,7 +110,7 @@ class Chain:
 
     def _is_due(self, number: int, now: float) -> bool:
         lines = number - self._signed_number
-        return lines >= EVERY_LINES or (lines > 0 and now - self._signed_at >= EVERY_SECONDS)
+        return lines >= EVERY_LINES or (lines > 0 and abs(now - self._signed_at) >= EVERY_SECONDS)
 
     def lines(self, texts: Sequence[bytes], now: float) -> Lines:
         """Entries as the next lines, with the chain's first checkpoint before them and a due one after them."""

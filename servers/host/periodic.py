@@ -18,7 +18,7 @@ AFTER_FAILURE: Final = 1.0
 """Seconds between a round that failed and the next one: for so long, health tells of a store that is back as lost."""
 
 LONGEST_SLEEP: Final = 60.0
-"""Seconds. The wall clock can be set back or forward, so it is read again from time to time."""
+"""Seconds. The wall clock can be set forward, so it is read again from time to time."""
 
 
 class Periodic:
@@ -30,6 +30,7 @@ class Periodic:
         self._host = host
         self._log = log
         self._due: Instant = 0.0
+        self._due_on_uptime = 0.0
         self._changed = host.new_event()
         host.start(self._run)
 
@@ -37,6 +38,7 @@ class Periodic:
         """Run no later than at this instant. A request made during a round is met by another round."""
         if instant < self._due:
             self._due = instant
+            self._due_on_uptime = time.monotonic() + instant - time.time()
             self._changed.set()
 
     async def _run(self) -> None:
@@ -48,6 +50,10 @@ class Periodic:
                 self._log.error("background work failed", work=self._name, **describe_error(error))
                 due = time.time() + AFTER_FAILURE
             self.wake_by(due)
-            while (left := self._due - time.time()) > 0:
+            while (left := self._seconds_left()) > 0:
                 self._changed = self._host.new_event()
                 await self._host.wait(self._changed, min(left, LONGEST_SLEEP))
+
+    def _seconds_left(self) -> float:
+        """Until the next round, by the clock that is further: the wall clock can be set back, and uptime can stop."""
+        return min(self._due - time.time(), self._due_on_uptime - time.monotonic())

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -76,6 +77,22 @@ def test_work_that_failed_is_tried_again_after_a_second(runtime: str, tmp_path: 
 
 def test_work_runs_again_when_it_says_so(runtime: str, tmp_path: Path) -> None:
     run_rounds(runtime, tmp_path / "log", again_at_once, done)
+
+
+def test_a_round_comes_in_time_though_the_clock_was_set_back(
+    runtime: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node whose clock was an hour ahead did nothing for an hour, and health went on telling that it is ahead."""
+    ahead = [FAR]
+    clock = SimpleNamespace(time=lambda: time.time() + ahead[0], monotonic=time.monotonic)
+    monkeypatch.setattr(periodic, "time", clock)
+
+    async def soon(worker: Periodic) -> Instant:
+        worker.wake_by(clock.time() + STEP)
+        ahead[0] = 0.0
+        return float(time.time() + 2 * FAR)
+
+    run_rounds(runtime, tmp_path / "log", soon, done)
 
 
 def test_a_wake_up_during_a_round_is_not_lost(runtime: str, tmp_path: Path) -> None:

@@ -57,6 +57,14 @@ def test_a_checkpoint_follows_after_some_time_or_many_lines() -> None:
     assert len(kept.lines((b'{"a":1}',) * EVERY_LINES, 1.0).checkpoints) == 1
 
 
+def test_a_checkpoint_follows_though_the_clock_was_set_back() -> None:
+    kept = chain()
+    kept.keep(kept.lines((b'{"a":1}',), 3600.0))
+    assert kept.lines((b'{"a":1}',), 1.0).checkpoints
+    kept.keep(kept.lines((b'{"a":1}',), 3601.0))
+    assert kept.is_unsigned(1.0)
+
+
 def test_nothing_is_signed_twice() -> None:
     kept = chain()
     kept.keep(kept.lines((b'{"a":1}',), 0.0))
