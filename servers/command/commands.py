@@ -321,8 +321,8 @@ def rekey(
     else:
         told = "both master keys open the store; name the new one in the settings, restart, then run rekey --finish"
     with closing(open_store(file.server)) as store:
-        program = drop_other_master_keys(known) if new is None else add_master_key(known, new)
-        _server().perform(lambda host: run(program, host), store)
+        change = partial(drop_other_master_keys, known) if new is None else partial(add_master_key, known, new)
+        _server().perform(lambda host: run(change(), host), store)
     streams.write(streams.STDOUT, f"{told}\n")
 
 

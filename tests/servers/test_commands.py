@@ -242,6 +242,15 @@ def rekey(server: str, settings: Path, *arguments: str) -> subprocess.CompletedP
     return command(server, "rekey", "--settings", str(settings), *arguments)
 
 
+def test_rekey_over_a_database_that_is_away_says_that_and_nothing_else(settings: Path) -> None:
+    settings.write_text(settings.read_text() + 'store = "postgresql://127.0.0.1:1/nothing"\n')
+    write_key(settings.parent / "cloudid.key", "ab" * 32)
+    failed = rekey(SERVERS[0], settings, "--new-key-file", str(settings.parent / "new.key"))
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("error: the database cannot be used")
+    assert len(failed.stderr.splitlines()) == 1, failed.stderr
+
+
 def test_a_master_key_is_not_replaced_by_itself(settings: Path) -> None:
     assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
     failed = rekey(SERVERS[0], settings, "--new-key-file", str(settings.parent / "cloudid.key"))
