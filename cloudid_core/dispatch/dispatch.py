@@ -193,6 +193,7 @@ async def identify_if_possible(
         except HostFailure:
             if route.audited:
                 raise
+            context.node.last_read_failed = True
     if parsed.wrap_ttl:
         raise Refused(Code.WRAPPING_NOT_ALLOWED)
     return None

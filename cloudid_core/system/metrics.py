@@ -66,7 +66,7 @@ class MetricsForm:
     READ,
     schemas.each(schemas.ANY),
     shape=PLAIN,
-    refusals=(Code.PERMISSION_DENIED, Code.UNSUPPORTED_PATH),
+    refusals=(Code.PERMISSION_DENIED, Code.UNSUPPORTED_PATH, Code.STORE_UNAVAILABLE),
     form=MetricsForm,
     public=True,
     optional_token=True,
@@ -76,6 +76,8 @@ async def read_metrics(call: Call) -> Answer:
     """Tells all metrics, as JSON or as Prometheus text; without a token only where `metrics_access` says so."""
     if call.context.settings.metrics_access != ANYBODY:
         caller = call.caller
+        if caller is None and call.shown_token and call.context.node.last_read_failed:
+            raise Refused(Code.STORE_UNAVAILABLE)  # nobody knows whose the token is
         if caller is None or not caller.acl.allows(READ.value, f"{SYSTEM.path}/metrics"):
             raise Refused(Code.PERMISSION_DENIED)
     wants_text = call.form(MetricsForm).format == PROMETHEUS or any(

@@ -29,6 +29,7 @@ needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason=HOW
 HOURS: Final = 4
 FIRES: Final[Mapping[str, Mapping[str, str]]] = {
     "CloudidAbsent": {"cloudid_info": "_x240"},
+    "CloudidNodeAbsent": {"up": "0x240"},
     "CloudidCannotServe": {"cloudid_can_serve": "0x240"},
     "CloudidProblem": {'cloudid_problems{code="settings_differ"}': "1x240"},
     "CloudidDefect": {'cloudid_requests_total{mount="sys",operation="read",status="500"}': "0+1x240"},
@@ -60,6 +61,7 @@ FIRES: Final[Mapping[str, Mapping[str, str]]] = {
 """For each alert the series that let it fire, beside those of a service that is well."""
 
 WELL: Final[Mapping[str, str]] = {
+    "up": "1x240",
     "cloudid_info": "1x240",
     "cloudid_can_serve": "1x240",
     "cloudid_leads": "1x240",

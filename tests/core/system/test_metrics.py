@@ -60,6 +60,18 @@ def test_it_needs_a_token_that_may_read_it() -> None:
     world.must("GET", PATH, token=token)
 
 
+def test_a_token_is_not_called_wrong_while_the_store_cannot_tell_whose_it_is() -> None:
+    """A scrape got 403, as if its policy were missing, while the database was away."""
+    world = Counting()
+    world.must("GET", PATH)
+    world.is_store_lost = True
+    assert world.refused("GET", PATH) == (503, "store_unavailable")
+    assert world.refused("GET", PATH, token="") == (403, "permission_denied")
+    world.is_store_lost = False
+    assert world.refused("GET", PATH, token="nonsense") == (403, "permission_denied")
+    world.must("GET", PATH)
+
+
 def test_anybody_may_read_it_where_the_settings_say_so() -> None:
     world = Counting(metrics_access="anybody")
     for token in ("", "nonsense", ROOT):
