@@ -137,7 +137,10 @@ class Verifier:
         leeway: float = 60.0,
         machine_check: Literal["needed", "always"] = "needed",
     ) -> None:
-        tenant = guid(tenant_id)
+        try:
+            tenant = guid(tenant_id)
+        except ValueError as error:
+            raise ValueError(f"tenant_id {error}") from None
         if not audience:
             raise ValueError("the audience is empty")
         if not (isfinite(leeway) and leeway >= 0):
@@ -157,7 +160,8 @@ class Verifier:
             bound_token_types=bound_token_types,
         )
         usual = (f"https://sts.windows.net/{tenant}/", f"https://login.microsoftonline.com/{tenant}/v2.0")
-        self._key_set = _key_set(keys, tenant, frozenset(issuers) or frozenset(usual))
+        named = frozenset((issuers,) if isinstance(issuers, str) else issuers)
+        self._key_set = _key_set(keys, tenant, named or frozenset(usual))
         self._audience, self._leeway, self._machine_check = audience, leeway, machine_check
 
     def with_keys(self, keys: bytes | str | Mapping[str, Any]) -> Verifier:
@@ -212,7 +216,9 @@ def _key_set(keys: bytes | str | Mapping[str, Any], tenant_id: str, issuers: fro
     text = keys if isinstance(keys, bytes | str) else msgspec.json.encode(keys)
     usable = usable_keys(msgspec.json.decode(text, type=KeyDocument), tenant_id, issuers)
     if not usable:
-        raise ValueError("the key set has no key for this tenant's tokens")
+        raise ValueError(
+            "the key set has no key for this tenant's tokens: in other clouds than the public one give issuers"
+        )
     return KeySet(tenant_id=tenant_id, issuers=issuers, keys=usable, generation="", fetched_at=0.0)
 
 

@@ -155,10 +155,11 @@ def test_what_is_wrong_is_refused_with_its_code(case: str) -> None:
         ({"bound_service_principal_ids": (), "bound_token_types": ("app",)}, "at least one bound"),
         ({"bound_service_principal_ids": ["0b1e*"]}, "wildcard"),
         ({"bound_token_types": ["robot"]}, "bound_token_types"),
-        ({"tenant_id": "contoso.test"}, "GUID"),
+        ({"tenant_id": "contoso.test"}, "tenant_id must be a GUID"),
         ({"audience": ""}, "audience"),
         ({"machine_check": "never"}, "machine_check"),
         ({"keys": {"keys": []}}, "no key"),
+        ({"keys": {"keys": [{**jwks()["keys"][0], "issuer": "https://login.test/"}]}}, "give issuers"),
         ({"keys": {"keys": [{"kty": "EC", "kid": "k", "crv": "P-256"}]}}, "no key"),
         ({"keys": {"keys": [{"kty": "oct", "kid": KEY_ID, "k": "AAAA"}]}}, "no key"),
         ({"keys": b"<html>"}, "JSON"),
@@ -190,6 +191,14 @@ def test_a_key_that_is_not_in_the_set_is_named_so_that_the_set_can_be_fetched_an
     assert isinstance(new.verify(token, now=NOW), Admitted)
     assert code_of(old.verify(token, now=NOW)) is Code.LOGIN_REFUSED, "the old one is as it was"
     assert code_of(new.verify(mint(said(oid=SOMEBODY), header={**HEADER, "kid": "newer"}, key="newer"), now=NOW))
+
+
+def test_one_issuer_may_be_a_text() -> None:
+    """A text is also a list of texts, to type checkers and to Python: of its characters, which are nobody's issuers."""
+    other = "https://login.test/"
+    for issuers in (other, [other]):
+        assert isinstance(verdict_on(verifier(issuers=issuers), iss=other), Admitted)
+        assert code_of(verdict_on(verifier(issuers=issuers))) is Code.JWT_ISSUER_MISMATCH
 
 
 def test_a_token_may_last_as_long_as_it_is_let() -> None:
