@@ -20,7 +20,8 @@ _PATHS: Final[Mapping[str, str]] = {
     "a token is verified with the keys at identity/oidc/.well-known/keys": "identity/oidc/introspect",
     "there is one key for all roles, which is replaced every signing_key_period": "identity/oidc/key",
     "there are no control groups": "sys/config/control-group sys/control-group",
-    "there are no web pages": "sys/config/cors sys/config/ui",
+    "pages of other origins cannot use the service": "sys/config/cors",
+    'the setting "ui" turns the page for people on': "sys/config/ui",
     "SIGHUP reloads the log level and the TLS files": "sys/config/reload",
     "the settings are the host's: its settings file has them": "sys/config/state",
     "the server's command init --new-root-token makes a root token": (
@@ -47,12 +48,12 @@ _PATHS: Final[Mapping[str, str]] = {
     "the master key comes from the host: the server's command rekey changes it": (
         "sys/rekey sys/rekey-recovery-key sys/rotate/recovery sys/rotate/root"
     ),
-    "several nodes share a PostgreSQL database, which replicates itself": "sys/replication",
+    "several nodes share a store in PostgreSQL or etcd, which replicates itself": "sys/replication",
     "a data key is replaced by itself long before it is worn out": "sys/rotate/config sys/rotate/keyring/config",
     "the master key comes from the host, and no request opens or closes the service": "sys/seal sys/unseal",
     "everything is sealed under one key ring": "sys/sealwrap",
     "every node answers by itself, and none has to step down: sys/ha-status lists them": "sys/step-down",
-    "the store is SQLite or PostgreSQL: the server's commands backup and copy-store, or the database's own": (
+    "the store is SQLite, PostgreSQL or etcd: the server's commands backup and copy-store, or the database's own": (
         "sys/storage"
     ),
     "secrets are handed out here, and copied nowhere": "sys/sync",

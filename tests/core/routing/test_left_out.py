@@ -70,3 +70,10 @@ def test_what_is_left_out_is_not_there_and_says_why(path: str) -> None:
 def test_a_path_that_nobody_has_has_no_reason() -> None:
     assert reason_of("sys/nothing") == reason_of("") == ""
     assert Installation().ask("GET", "sys/nothing").body == {"errors": ["unsupported path"]}
+
+
+def test_reasons_know_of_the_page_and_of_every_store() -> None:
+    """They said that there are no web pages, and no store but SQLite and PostgreSQL."""
+    assert 'the setting "ui"' in reason_of("sys/config/ui/headers")
+    assert not [path for path, why in LEFT_OUT.items() if "no web pages" in why]
+    assert not [path for path, why in LEFT_OUT.items() if "PostgreSQL" in why and "etcd" not in why]
