@@ -18,7 +18,7 @@ from attrs import frozen
 from ..caches import Bounded
 from ..context import Context, Job, keep_reserve, queue
 from ..deadline import Deadline
-from ..effects import ABSENT, Instant, ListKeys, Now, Program, gather, record_if_possible
+from ..effects import ABSENT, CompareClocks, Instant, ListKeys, Now, Program, gather, record_if_possible
 from ..errors import Conflict, EntryDamaged, HostFailure, Refused
 from ..events import JobFailed, LeadershipTaken, Problem
 from ..health import HealthProblem
@@ -102,6 +102,8 @@ class Loop:
             return now + ROUND_INTERVAL
         if fence is None:
             return now + LEADER_CHECK_INTERVAL
+        if not self._has_started:
+            self._context.node.clock = await CompareClocks()  # nobody may have looked yet
         self._has_started = True
         if self._context.node.leader != self._node:
             self._context.node.leader = self._node
@@ -139,9 +141,13 @@ class Loop:
         self._swept_at = 0.0
 
     async def _backlogs(self, now: Instant) -> list[Backlog]:
-        """All queues that have entries, found without looking at more of them than can be done."""
+        """All queues that have entries, found without looking at more of them than can be done.
+
+        Work is due by the store's clock where this machine's is ahead of it: nothing ends early.
+        """
         backlogs = []
         after = ""
+        ahead = self._context.node.seconds_ahead
         damaged: list[str] = []
         while first := await ListKeys(keys.DUE, after, 1):
             if not queue.is_named(first[0]):
@@ -150,10 +156,10 @@ class Loop:
                 continue
             at, kind, mount_id, _ = queue.parse(first[0])
             prefix = keys.due_queue(mount_id, kind)
-            listed = first if at > now else await ListKeys(prefix, "", BUDGET + 1 + len(self._aside))
+            listed = first if at + ahead > now else await ListKeys(prefix, "", BUDGET + 1 + len(self._aside))
             damaged += [key for key in listed if not queue.is_named(key)]
             ready = [key for key in listed if queue.is_named(key) and not now < (self._aside.get(key) or 0.0)]
-            times = [queue.parse(key)[0] for key in ready]
+            times = [queue.parse(key)[0] + ahead for key in ready]
             due_keys = tuple(key for key, at in zip(ready, times, strict=True) if at <= now)
             backlogs.append(Backlog(due_keys, times[0] if times else inf))
             after = f"{prefix}:"  # sorts after all digits

@@ -26,7 +26,7 @@ from cloudid_core.background.loop import (
 from cloudid_core.context import queue
 from cloudid_core.context.context import Context
 from cloudid_core.context.queue import Due, Job
-from cloudid_core.effects import Commit, Instant, Program, Sleep
+from cloudid_core.effects import ClockReading, Commit, Instant, Program, Sleep
 from cloudid_core.errors import Code, Conflict, Refused, StoreFailed
 from cloudid_core.events import JobFailed
 from cloudid_core.health.problems import HealthProblem
@@ -101,6 +101,31 @@ def test_what_is_due_is_done_and_what_is_not_waits() -> None:
     assert round_.run() == 10
     assert sorted(round_.done) == ["m/now", "m/too"]
     assert round_.left == 2
+
+
+def test_a_leader_whose_clock_is_ahead_ends_nothing_early() -> None:
+    """A machine that started with a clock an hour ahead revoked each lease that had less than an hour left, at once."""
+    round_ = Round()
+    round_.put("m", "past", at=-3600)
+    round_.put("m", "lease", at=-5)
+    round_.setting.world.store_clock = ClockReading(-600.0, 1.0)
+    assert round_.run() == ROUND_INTERVAL
+    assert round_.done == ["m/past"]
+    round_.setting.world.clock += 599 - 6 - ROUND_INTERVAL
+    assert round_.run() == ROUND_INTERVAL
+    round_.setting.world.clock += ROUND_INTERVAL
+    assert round_.run() == 1
+    round_.setting.world.clock += 1
+    round_.run()
+    assert round_.done == ["m/past", "m/lease"]
+
+
+def test_a_leader_whose_clock_is_behind_goes_by_its_own() -> None:
+    round_ = Round()
+    round_.put("m", "lease", at=5)
+    round_.setting.world.store_clock = ClockReading(600.0, 1.0)
+    assert round_.run() == 5
+    assert round_.done == []
 
 
 def test_a_queue_has_a_budget_and_the_rest_comes_at_once() -> None:
