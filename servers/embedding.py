@@ -41,14 +41,21 @@ _IS_LENGTH: Final = re.compile("[0-9]{1,18}").fullmatch
 
 
 def set_up_of(settings: Given | None, dev_root_token: str, provider: str) -> SetUp:
-    """What a server would be started with. Raises `ValueError` unless there is either settings or a token."""
+    """What a server would be started with.
+
+    Raises `ValueError` unless there is either settings or a token, and when `provider` is no address.
+    """
     if (settings is None) == (not dev_root_token):
         raise ValueError("give either settings or dev_root_token")
+    try:
+        address = http_address(provider) if provider else ""
+    except ValueError as error:
+        raise ValueError(f"provider {error}") from None
     options = Options(
         settings=settings if settings is None or isinstance(settings, Mapping) else Path(settings),
         is_dev=bool(dev_root_token),
         root_token=Secret(dev_root_token),
-        provider=http_address(provider) if provider else "",
+        provider=address,
     )
     return partial(set_up, options)
 

@@ -257,6 +257,12 @@ def test_it_needs_settings_or_a_token(make: Callable[..., Any]) -> None:
             make(**given)
 
 
+@pytest.mark.parametrize("make", [asgi_application, aiohttp_application])
+def test_an_address_that_cannot_be_used_is_named(make: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match=r"^provider must be an address"):
+        make(dev_root_token=ROOT, provider="127.0.0.1:8400")
+
+
 def test_one_that_is_mounted_and_was_not_opened_says_so() -> None:
     with pytest.raises(RuntimeError, match="give its `lifespan`"):
         asyncio.run(asgi_application({})({"type": "http"}, nothing, nothing))
