@@ -149,7 +149,7 @@ async def stored_numbers(context: Context, now: Instant) -> Numbers:
     quotas = await read_quotas(context, now)
     put(numbers, "cloudid_quotas", len(quotas.rate_limits), ("rate-limit",))
     put(numbers, "cloudid_quotas", len(quotas.lease_counts), ("lease-count",))
-    await _due(numbers, context, now)
+    await _due(numbers, context, now - context.node.seconds_ahead)
     for mount in table.live:
         await _credential(numbers, context, mount)
     put(numbers, "cloudid_intents", sum([await _count_keys(keys.intents(mount.id)) for mount in table.mounts]))
@@ -157,7 +157,7 @@ async def stored_numbers(context: Context, now: Instant) -> Numbers:
 
 
 async def _due(numbers: Numbers, context: Context, now: Instant) -> None:
-    """How late background work is, and where the leases stand."""
+    """How late background work is, and where the leases stand, by the clock that background work goes by."""
     late = dict.fromkeys(queue.KINDS, 0.0)
     ending, after = 0, ""
     while first := await ListKeys(keys.DUE, after, 1):

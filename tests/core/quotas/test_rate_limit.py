@@ -135,6 +135,15 @@ def test_a_source_that_made_too_many_is_blocked() -> None:
     assert status(world) == 400
 
 
+def test_a_clock_that_was_set_back_blocks_no_source_for_longer() -> None:
+    world = limited(block_interval="10m")
+    assert [status(world) for _ in range(3)] == [400, 400, 429]
+    world.clock -= 3600
+    assert status(world) == 429
+    world.advance(600)
+    assert status(world) == 400
+
+
 def test_the_lowest_rate_says_when_to_come_again() -> None:
     world = limited(rate=1e-6, interval="8760h")
     assert [status(world) for _ in range(2)] == [400, 429]

@@ -8,7 +8,7 @@ import pytest
 
 from cloudid_core import Request
 from cloudid_core.caches import Bounded, Caches
-from cloudid_core.effects import Effect, ListKeys, ReadEntries, ReadEntry, Ready
+from cloudid_core.effects import ClockReading, Effect, ListKeys, ReadEntries, ReadEntry, Ready
 from cloudid_core.metrics import BY_NAME, METRICS, Numbers, Source
 from cloudid_core.system import metrics
 from cloudid_core.system.metrics import CACHES, JSON, PROMETHEUS
@@ -152,6 +152,19 @@ def test_leases_that_have_run_out_are_told_apart_from_other_work_that_is_due() -
     world.advance(61 + metrics.PAUSE)
     told = world.numbers["cloudid_leases"]
     assert {state: row[0] for (state,), row in told.items()} == {"alive": 0, "ending": 3, "stuck": 0}
+
+
+def test_background_work_of_a_node_whose_clock_is_ahead_is_not_called_late() -> None:
+    """It goes by the store's clock."""
+    world = counting_engine()
+    world.role(ttl=60)
+    world.issue("web")
+    world.advance(60 + 300)
+    assert world.one("cloudid_background_late_seconds", "lease") == 300
+    world.context.node.clock = ClockReading(-601.0, 1.0)
+    world.advance(metrics.PAUSE)
+    assert world.one("cloudid_background_late_seconds", "lease") == 0
+    assert world.one("cloudid_leases", "ending") == 0
 
 
 def test_what_the_store_holds_is_counted_seldom() -> None:
