@@ -249,17 +249,17 @@ def _with(table: MountTable, device: Device) -> MountTable:
     return evolve(table, devices=(*table.devices, device))
 
 
-def check(declared: DeclaredDevice) -> Mapping[str, str]:
-    """The options of a device in their usual spelling; refused when one is wrong."""
+def check(declared: DeclaredDevice, where: str = '"options"') -> Mapping[str, str]:
+    """The options of a device in their usual spelling; refused when one is wrong, by the name of what holds them."""
     form = OPTIONS.get(declared.type)
     if form is None:
         raise Refused(Code.FIELD_INVALID, f'"type" {TYPE_RULE}')
     unknown = next((name for name in declared.options if name not in spellings_of(form)), None)
     if unknown is not None:
         instead = INSTEAD.get(unknown) or "it takes " + ", ".join(row.name for row in fields_of(form))
-        raise Refused(Code.FIELD_INVALID, f'"options" does not take {listed((unknown,))}: {instead}')
+        raise Refused(Code.FIELD_INVALID, f"{where} does not take {listed((unknown,))}: {instead}")
     given = parse(form, {name: value for name, value in declared.options.items() if value})  # an empty one is none
-    require(form, given, ' in "options"')
+    require(form, given, f" in {where}")
     shown = {row.name: row.kind.show(given[row.name]) for row in fields_of(form) if row.name in given}
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in shown.items()}
 

@@ -239,6 +239,9 @@ def tls_context(server: ServerSettings) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
+        for path in filter(None, (server.tls_certificate, server.tls_key)):
+            with open(path, "rb"):  # OpenSSL does not say which of both it could not read
+                pass
         context.load_cert_chain(server.tls_certificate, server.tls_key or None)
     except OSError as error:
         raise SettingsError(f"certificate or key cannot be used: {error}") from None

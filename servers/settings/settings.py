@@ -380,15 +380,22 @@ def _device(name: str, table: dict[str, Any], folder: Path) -> DeclaredDevice:
     """An audit device: its type, a description, and all other keys are its options."""
     try:
         type_name, description = text(table.pop("type", "")), text(table.pop("description", ""))
-        options = {option: text(value) for option, value in table.items()}
+        options = {option: _option(option, value) for option, value in table.items()}
         path = options.get("file_path", STDOUT)
         if path != STDOUT:
             options["file_path"] = str((folder / path).absolute())
         device = DeclaredDevice(name=mount_path(name), type=type_name, description=description, options=options)
-        check(device)
+        check(device, "this table")
     except (ValueError, Refused) as error:
         raise SettingsError(f"[audit.{name}] {error}") from None
     return device
+
+
+def _option(name: str, value: object) -> str:
+    try:
+        return text(value)
+    except ValueError as error:
+        raise ValueError(f'"{name}" {error}: the options of a device stand in its table') from None
 
 
 def _changed(cloud: Cloud, table: dict[str, Any]) -> Cloud:

@@ -106,6 +106,9 @@ def test_everything_may_be_left_out(tmp_path: Path) -> None:
         ("[server]\nmetadata_address = '169.254.169.254'", r'\[server\] "metadata_address" must be an address such as'),
         ("[server]\nmetadata_address = 'http://'", '"metadata_address" must be an address'),
         ("[server", "cloudid.toml: "),
+        ("[audit.a]\ntype = 'file'", r'\[audit.a\] a required field is missing: "file_path" in this table'),
+        ("[audit.a]\ntype = 'file'\noptions = {file_path = 'a'}", '"options" must be a string: the options of a'),
+        ("[audit.a]\ntype = 'stdout'\nmode = '0600'", "this table does not take mode: it takes content"),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, reason: str) -> None:

@@ -102,6 +102,7 @@ def test_before_init_there_is_nothing_wrong(folder: Path) -> None:
         ('store = "folder"', "", "store", "WRONG", "folder is no file: name one"),
         ('store = "empty.sqlite"', "", "master key", "WRONG", "empty.sqlite is not a store"),
         ('tls_certificate = "c.pem"\ntls_key = "c.pem"', "", "certificate", "WRONG", "cannot be used"),
+        ('tls_certificate = "no.pem"\ntls_key = "no.key"', "", "certificate", "WRONG", "no.pem'"),
         ('audit_checkpoint_command = ["no-such-program"]', "", "audit", "WRONG", "no-such-program"),
         ("", '[audit.a]\ntype = "file"\nfile_path = "away/a.log"', "audit", "WRONG", "does not exist"),
         ('store = "postgresql://u:hunter2@h/d@"', "", "store", "WRONG", "address"),
