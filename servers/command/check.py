@@ -160,10 +160,15 @@ def _certificate(file: SettingsFile) -> Found:
         return
     tls_context(server)
     leaf = x509.load_pem_x509_certificates(Path(server.tls_certificate).read_bytes())[0]
-    ends, now = leaf.not_valid_after_utc, datetime.now(UTC)
+    starts, ends, now = leaf.not_valid_before_utc, leaf.not_valid_after_utc, datetime.now(UTC)
     text = f"{server.tls_certificate}, until {ends:%Y-%m-%d %H:%M} UTC"
-    if ends < now or leaf.not_valid_before_utc > now:
-        yield WRONG, f"{text}: it is not valid now"
+    if starts > now:
+        yield (
+            WRONG,
+            f"{server.tls_certificate}, from {starts:%Y-%m-%d %H:%M} UTC: it is not valid yet, or the clock is wrong",
+        )
+    elif ends < now:
+        yield WRONG, f"{text}: renew it, SIGHUP loads it"
     else:
         yield (NOTE, f"{text}: renew it, SIGHUP loads it") if ends - now < EXPIRES_SOON else (OK, text)
     yield from _only_for_owner(server.tls_key)

@@ -13,7 +13,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 
-def self_signed(host: str, lasts: timedelta = timedelta(hours=1), *, is_rsa: bool = False) -> tuple[bytes, bytes]:
+def self_signed(
+    host: str, lasts: timedelta = timedelta(hours=1), *, is_rsa: bool = False, starts: timedelta = timedelta(days=-2)
+) -> tuple[bytes, bytes]:
     """A fresh key and its own certificate for a host, which is a name or an address, as PEM."""
     key = rsa.generate_private_key(65537, 2048) if is_rsa else ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
@@ -24,7 +26,7 @@ def self_signed(host: str, lasts: timedelta = timedelta(hours=1), *, is_rsa: boo
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=2))
+        .not_valid_before(now + starts)
         .not_valid_after(now + lasts)
         .add_extension(x509.SubjectAlternativeName([_general_name(host)]), critical=False)
         .sign(key, hashes.SHA256())

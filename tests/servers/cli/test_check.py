@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import sys
 from datetime import timedelta
@@ -15,7 +16,7 @@ from click.testing import CliRunner
 from cloudid_servers.cli.main import commands
 from cloudid_servers.terminal import Exit
 
-from ..certificates import write_certificate
+from ..certificates import self_signed, write_certificate
 from ..running import initialise
 
 KEY = "ab" * 32
@@ -188,6 +189,15 @@ def test_a_certificate_is_told_with_its_end(folder: Path, days: int, result: str
     (folder / "key.pem").chmod(0o644)
     code, found = checked(folder, tls)
     assert (code, found["certificate"][1][0]) == (Exit.FAILED, "UNSAFE")
+
+
+def test_a_certificate_that_is_not_valid_yet_is_told_with_its_start(folder: Path) -> None:
+    key, certificate = self_signed("localhost", timedelta(days=9), starts=timedelta(days=1))
+    (folder / "both.pem").write_bytes(key + certificate)
+    code, found = checked(folder, 'tls_certificate = "both.pem"\ntls_key = "both.pem"')
+    [(result, text), *_] = found["certificate"]
+    assert (code, result) == (Exit.FAILED, "WRONG")
+    assert re.search(r"both\.pem, from \S+ \S+ UTC: it is not valid yet", text)
 
 
 def test_an_address_that_is_taken_may_be_that_of_the_running_server(folder: Path) -> None:
