@@ -23,7 +23,7 @@ from ..errors import Conflict, EntryDamaged, HostFailure, Refused
 from ..events import JobFailed, LeadershipTaken, Problem
 from ..health import HealthProblem
 from ..store import Changes, keys
-from .leadership import hold_leadership, is_leader, release_leadership
+from .leadership import LENGTH, hold_leadership, is_leader, release_leadership
 
 SWEEP_INTERVAL: Final = 10.0
 """Least seconds between two sweeps for dead entries, unless one has left something or a request asks for another."""
@@ -86,6 +86,7 @@ class Loop:
         self._sweep = sweep
         self._has_started = False
         self._is_stopped = False
+        self._compared_at: Instant = 0.0
         self._swept_at: Instant = 0.0
         self._aside: Bounded[str, Instant] = Bounded(MOST_ASIDE)
         """Due entries whose work met a bug, and until when they are left alone."""
@@ -102,9 +103,9 @@ class Loop:
             return now + ROUND_INTERVAL
         if fence is None:
             return now + LEADER_CHECK_INTERVAL
-        if not self._has_started:
-            self._context.node.clock = await CompareClocks()  # nobody may have looked yet
         self._has_started = True
+        if not 0 <= now - self._compared_at < LENGTH / 2:  # the leadership was renewed, so the store's clock was read
+            self._context.node.clock, self._compared_at = await CompareClocks(), now
         if self._context.node.leader != self._node:
             self._context.node.leader = self._node
             await record_if_possible(LeadershipTaken())

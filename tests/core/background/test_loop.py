@@ -120,6 +120,22 @@ def test_a_leader_whose_clock_is_ahead_ends_nothing_early() -> None:
     assert round_.done == ["m/past", "m/lease"]
 
 
+def test_a_leader_whose_clock_is_set_forward_ends_nothing_early() -> None:
+    round_ = Round()
+    round_.put("m", "lease", at=1000)
+    round_.setting.world.store_clock = ClockReading(0.0, 1.0)
+    round_.run()
+    round_.setting.world.clock += 3600
+    round_.setting.world.store_clock = ClockReading(-3600.0, 1.0)
+    round_.run()
+    assert round_.done == []
+    round_.setting.world.clock -= 3600
+    round_.setting.world.store_clock = ClockReading(0.0, 1.0)
+    round_.setting.world.clock += 1000
+    round_.run()
+    assert round_.done == ["m/lease"]
+
+
 def test_a_leader_whose_clock_is_behind_goes_by_its_own() -> None:
     round_ = Round()
     round_.put("m", "lease", at=5)
