@@ -19,7 +19,7 @@ from .login_verification import request
 
 MEMBERS: Final = 16
 VERSION: Final = (3, 11)
-BOUND: Final = 2965
+BOUND: Final = 2975
 
 
 def count() -> Counter[str]:

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from .effects import Effect, Failure, Host, Program, Ready
+from .effects import Failure, Host, Program, Ready
 
 T = TypeVar("T")
 
@@ -20,17 +21,18 @@ async def run(program: Program[T], host: Host) -> T:
     """
     reply: Any = None
     effect: object
+    perform_on: Callable[[Host], Awaitable[Any]] | None
     try:
         while True:
             try:
                 effect = program.send(reply)
-                while not isinstance(effect, Effect):  # pyright: ignore[reportUnnecessaryIsInstance]  # programs err
+                while (perform_on := getattr(effect, "perform_on", None)) is None:
                     effect = program.throw(TypeError(f"a program may only await effects, not {effect!r}"))
             except StopIteration as finished:
                 answer: T = finished.value
                 return answer
             try:
-                pending = effect.perform_on(host)
+                pending = perform_on(host)
                 reply = pending.answer if type(pending) is Ready else await pending
             except Exception as error:  # noqa: BLE001  # every failure of an effect belongs to the program
                 reply = Failure(error)

@@ -54,17 +54,13 @@ class _Payload(msgspec.Struct, frozen=True, gc=False):
     at_hash: msgspec.Raw = _NULL
     c_hash: msgspec.Raw = _NULL
 
-    @property
-    def _of_persons(self) -> tuple[msgspec.Raw, ...]:
-        return (self.scp, self.preferred_username, self.upn, self.unique_name, self.nonce, self.at_hash, self.c_hash)
-
-    @property
     def token_type(self) -> str:
         """Whether it says of itself, or shows by what only persons' tokens have, that it is a person's."""
+        found = (self.scp, self.preferred_username, self.upn, self.unique_name, self.nonce, self.at_hash, self.c_hash)
         is_user = (
             (self.idtyp is not None and folds_to(self.idtyp, USER))
             or (self.sub is not None and self.sub != self.oid and fold(self.sub) != fold(self.oid))
-            or self._of_persons != _NONE_OF_THEM
+            or found != _NONE_OF_THEM
         )
         return USER if is_user else APP
 
@@ -191,7 +187,7 @@ def read(payload: bytes, caches: JwtCaches) -> Claims:
         said.appid or said.azp or "",
         groups or frozenset(),
         not groups and "groups" in (said.claim_names or ()),
-        said.token_type,
+        said.token_type(),
         machine,
         other,
         identity,

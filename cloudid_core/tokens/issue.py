@@ -114,11 +114,10 @@ async def make_own_token(context: Context, name: str, policies: tuple[str, ...],
 
 def type_at(mount: Mount, role: TokenSettings) -> str:
     """Which type a login gives: the mount may force one, else the role chooses, else the mount's default."""
-    if mount.token_type in (SERVICE, BATCH):
-        return mount.token_type
-    if role.token_type in (SERVICE, BATCH):
-        return role.token_type
-    return mount.token_type.removeprefix("default-")
+    chosen = mount.token_type
+    if chosen not in (SERVICE, BATCH) and role.token_type in (SERVICE, BATCH):
+        chosen = role.token_type
+    return BATCH if chosen.endswith(BATCH) else SERVICE  # records leave the default out, if it is this very object
 
 
 class Template(msgspec.Struct, frozen=True):
