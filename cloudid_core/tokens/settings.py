@@ -24,7 +24,7 @@ from ..forms import (
 )
 from ..mounts import Mount
 from ..policies import DEFAULT as DEFAULT_POLICY
-from ..policies import RESPONSE_WRAPPING, ROOT, normalised, without_default
+from ..policies import RESPONSE_WRAPPING, ROOT, normalised
 from ..settings import Settings
 from ..values import comma_list, policy_name
 
@@ -55,7 +55,7 @@ class TokenLimits(AsWritten):
         NETWORKS, (), "Where logins and the use of tokens may come from.", old_name="bound_cidrs"
     )
     token_explicit_max_ttl: int = setting(SECONDS, 0, "Hard cap on the lifetime; no renewal exceeds it.")
-    token_no_default_policy: bool = setting(BOOLEAN, False, "Leave the policy `default` out.")
+    token_no_default_policy: bool = setting(BOOLEAN, False, "The policy `default` is not added.")
     token_num_uses: int = setting(
         bounded(INTEGER, 0, 2**31), 0, "How often a token can be used; 0: without limit.", old_name="num_uses"
     )
@@ -82,9 +82,9 @@ class TokenSettings(TokenLimits):
     @cached_property
     def policies(self) -> tuple[str, ...]:
         """The policies of a login's token."""
-        if self.token_no_default_policy:
-            return without_default(normalised(self.token_policies))
-        return normalised((*self.token_policies, DEFAULT_POLICY))
+        return normalised(
+            self.token_policies if self.token_no_default_policy else (*self.token_policies, DEFAULT_POLICY)
+        )
 
     def terms(self, mount: Mount, settings: Settings) -> Terms:
         return Terms(

@@ -40,6 +40,14 @@ def test_a_machine_gets_a_token_with_the_settings_of_its_role() -> None:
     assert seen["display_name"] == f"cloud-{machine['principals'][0]}"
 
 
+@pytest.mark.parametrize("listed, given", [("dev", ["dev"]), ("dev,default", ["default", "dev"]), ("", [])])
+def test_a_role_without_the_default_policy_gives_it_where_it_is_listed(listed: str, given: list[str]) -> None:
+    """It is not added; existing services take nothing away either."""
+    world = Installation()
+    machine = configure_logins(world, token_policies=listed, token_no_default_policy=True)
+    assert log_in(world, machine)["policies"] == given
+
+
 def test_the_metadata_are_verified_facts() -> None:
     world = Installation()
     machine = configure_logins(world)

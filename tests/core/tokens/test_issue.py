@@ -71,12 +71,6 @@ def test_a_token_has_the_settings_of_its_role() -> None:
     }
 
 
-@pytest.mark.parametrize("listed", [("dev",), ("default", "dev")])
-def test_a_role_can_leave_the_default_policy_out(listed: tuple[str, ...]) -> None:
-    """Also where it lists that policy."""
-    assert issued(Installation(), token_policies=listed, token_no_default_policy=True).token.policies == ("dev",)
-
-
 def test_a_service_token_is_an_entry_that_must_be_new() -> None:
     made = issued(Installation())
     assert list(made.changes.puts) == [made.token.key]
