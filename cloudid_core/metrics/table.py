@@ -159,6 +159,8 @@ METRICS: Final = tuple(
         # The server
         "gauge server cloudid_audit_device_failing{device}": "1 if an audit device could not be written the last "
         "time, 0 if it could.",
+        "gauge server cloudid_tls_certificate_ends_timestamp_seconds least": "When the certificate ends that new "
+        "connections get; absent without TLS.",
         "gauge server cloudid_connections sum": "Connections of clients that are open.",
         "gauge server cloudid_connection_limit sum": "How many connections of clients there may be.",
         "counter server cloudid_unreadable_total{code}": "What came over a connection and was no request that could "

@@ -51,6 +51,7 @@ from ..stores import GroupCommit, InMemory, SqliteStore, Store
 from ..ui import Page
 from . import first_steps
 from .applying import Applying
+from .certificate import Certificate, tls_context
 
 
 @frozen(kw_only=True)
@@ -128,19 +129,13 @@ class Setup:
         self.reload.add(level.apply)
         return log, EventLog(file)
 
-    def tls(self) -> ssl.SSLContext | None:
+    def tls(self, host: Host, log: FilteringBoundLogger) -> ssl.SSLContext | None:
         """Raises `SettingsError` when certificate or key cannot be used. Reloading replaces them."""
         if not self.server.tls_certificate:
             return None
-        context = tls_context(self.server)
-
-        def apply(server: ServerSettings) -> None:
-            if server.tls_certificate:
-                new = tls_context(server)  # the first one would keep a certificate with another kind of key
-                context.sni_callback = lambda connection, name, first: setattr(connection, "context", new)
-
-        self.reload.add(apply)
-        return context
+        certificate = Certificate(self.server, self.reload, log)
+        host.measures.gauges.append(certificate.put_gauges)
+        return certificate.context
 
     def connect(self, host: Host, log: FilteringBoundLogger, log_event: EventLog) -> None:
         """Let a host, its audit devices and the core's events report to the log.
@@ -232,20 +227,6 @@ def with_issuer(settings: Settings, url: str) -> Settings:
 
 def url_of(server: ServerSettings, host: str, port: int) -> str:
     return f"{server.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def tls_context(server: ServerSettings) -> ssl.SSLContext:
-    """For new connections. Raises `SettingsError` when certificate or key cannot be used."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        for path in filter(None, (server.tls_certificate, server.tls_key)):
-            with open(path, "rb"):  # OpenSSL does not say which of both it could not read
-                pass
-        context.load_cert_chain(server.tls_certificate, server.tls_key or None)
-    except OSError as error:
-        raise SettingsError(f"certificate or key cannot be used: {error}") from None
-    return context
 
 
 @contextmanager

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from stat import S_IMODE
 from typing import Final, TypeAlias
 
 import click
-from cryptography import x509
 
 from cloudid_core.auth_method import config as auth_method
 from cloudid_core.context.keyring import open_entry
@@ -30,14 +28,14 @@ from ..processes import AddressTaken, bind
 from ..settings import OTHERS, SettingsError, SettingsFile, doubts, master_key, read_settings
 from ..stores import glance
 from ..terminal import Exit, Format, Output, table, with_output
-from .bootstrap import database, tls_context, tracing_class
+from .bootstrap import database, tracing_class
+from .certificate import Validity, tls_context
 
 OK: Final = "ok"
 NOTE: Final = "note"
 UNSAFE: Final = "UNSAFE"
 WRONG: Final = "WRONG"
 FORMS: Final = (auth_method.Config, secrets_engine.Config)
-EXPIRES_SOON: Final = timedelta(days=14)
 Result: TypeAlias = tuple[str, str]
 Found: TypeAlias = Iterator[Result]
 """Results, each with what was found: it holds no secret, and says what mends it where something is to be mended."""
@@ -159,18 +157,8 @@ def _certificate(file: SettingsFile) -> Found:
         yield OK, "none: plain HTTP"
         return
     tls_context(server)
-    leaf = x509.load_pem_x509_certificates(Path(server.tls_certificate).read_bytes())[0]
-    starts, ends, now = leaf.not_valid_before_utc, leaf.not_valid_after_utc, datetime.now(UTC)
-    text = f"{server.tls_certificate}, until {ends:%Y-%m-%d %H:%M} UTC"
-    if starts > now:
-        yield (
-            WRONG,
-            f"{server.tls_certificate}, from {starts:%Y-%m-%d %H:%M} UTC: it is not valid yet, or the clock is wrong",
-        )
-    elif ends < now:
-        yield WRONG, f"{text}: renew it, SIGHUP loads it"
-    else:
-        yield (NOTE, f"{text}: renew it, SIGHUP loads it") if ends - now < EXPIRES_SOON else (OK, text)
+    validity = Validity.of(server.tls_certificate)
+    yield WRONG if validity.is_wrong else NOTE if validity.needs_somebody else OK, str(validity)
     yield from _only_for_owner(server.tls_key)
 
 

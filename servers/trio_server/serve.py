@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
@@ -41,7 +42,7 @@ async def _serve(setup: Setup) -> None:
             service = await run(setup.open(setup.url(*listeners[0].getsockname()[:2])), host)
             app = setup.app(service, host, log)
             setup.serve_metrics(host, service)
-            server = _Server(setup, app, listeners, log, signals)
+            server = _Server(setup, app, listeners, log, signals, setup.tls(host, log))
             host.measures.gauges.append(server.shared.connections.put_gauges)
             await server.run()
             await app.finish()
@@ -57,13 +58,14 @@ class _Server:
         listeners: Sequence[socket.socket],
         log: FilteringBoundLogger,
         signals: AsyncIterator[int],
+        tls: ssl.SSLContext | None,
     ) -> None:
         self._setup = setup
         self._app = app
         self._listeners = listeners
         self._log = log
         self._signals = signals
-        self._tls = setup.tls()
+        self._tls = tls
         self.shared: Shared[Connection] = Shared(app, setup.server, affordable(setup.server.connection_limit, log))
         self._warn_of_accepting = Seldom(log.warning)
 

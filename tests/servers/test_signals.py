@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import sys
+import time
+import warnings
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import pytest
 
 from cloudid_core.audit import DeclaredDevice
@@ -64,6 +69,31 @@ def test_an_answer_that_the_end_of_the_drain_cuts_off_is_given_back(runtime: str
         assert client.socket.recv(1)
         code, _ = running.stop()
     assert (code, note.read_text()) == (0, "undelivered a lease")
+
+
+@pytest.mark.parametrize("name", NAMES.values())
+def test_the_end_of_the_certificate_is_logged_and_measured(name: str, tmp_path: Path) -> None:
+    """Only `check` told it: the first to notice were the clients."""
+    settings = tmp_path / "cloudid.toml"
+    files = 'tls_certificate = "cert.pem"\ntls_key = "key.pem"\n'
+    settings.write_text(f'[server]\nlisten = "127.0.0.1:0"\n{files}[service]\nmetrics_access = "anybody"\n')
+
+    def days_left() -> float:
+        url = f"https://127.0.0.1:{running.port}/v1/sys/metrics?format=prometheus"
+        with warnings.catch_warnings(action="ignore"):
+            shown = httpx.get(url, verify=False, timeout=PATIENCE).text
+        [ends] = re.findall(r"^cloudid_tls_certificate_ends_timestamp_seconds (\S+)$", shown, re.MULTILINE)
+        return (float(ends) - time.time()) / 86400
+
+    write_certificate(tmp_path, "127.0.0.1", timedelta(days=3))
+    with Running(name, "--dev", "--provider", "http://127.0.0.1:1", "--settings", str(settings)) as running:
+        assert 2 < days_left() < 4
+        write_certificate(tmp_path, "127.0.0.1", timedelta(days=30))
+        running.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: 29 < days_left() < 31)
+        code, log = running.stop()
+    [told] = [line for line in lines_of(log) if line["event"] == "certificate ends soon or is not valid"]
+    assert (code, "renew it, SIGHUP loads it" in told["reason"]) == (0, True)
 
 
 @pytest.mark.parametrize("name", NAMES.values())
