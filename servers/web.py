@@ -30,7 +30,11 @@ class Unreachable(CloudidError):
 
 
 class Untrusted(Unreachable):
-    """The certificate is not one that counts, or of another name."""
+    """The certificate is not one that counts, or of another name or time. `code`: OpenSSL's, of why."""
+
+    def __init__(self, reason: str, code: int) -> None:
+        self.code = code
+        super().__init__(f"the certificate is not trusted: {reason}")
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -80,7 +84,7 @@ def _failure(error: Exception, url: str) -> Unreachable:
     if isinstance(error, URLError) and isinstance(error.reason, Exception):
         error = error.reason
     if isinstance(error, ssl.SSLCertVerificationError):
-        return Untrusted(f"the certificate is not trusted: {error.verify_message}")
+        return Untrusted(error.verify_message, error.verify_code)
     return Unreachable(_reason(error, url))
 
 

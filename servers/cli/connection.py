@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -33,6 +33,13 @@ from .words import read_secret
 EXEC: Final = "--exec"
 MOUNT: Final = "auth/cloud"
 TRUST: Final = "check the address; CLOUDID_CACERT or VAULT_CACERT names a file of the certificates that are trusted"
+REMEDIES: Final[Mapping[int, str]] = {
+    9: "compare the clocks: the certificate is not valid yet",
+    10: "renew the certificate of the service, which SIGHUP loads; or the clock of this machine is wrong",
+    62: "use an address that the certificate names",
+    64: "use an address that the certificate names",
+}
+"""By OpenSSL's `X509_V_ERR` codes; all others: `TRUST`."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -124,7 +131,9 @@ def told(**names: str) -> Iterator[None]:
     except ServiceRefused as refusal:
         raise Failed(printable("\n".join(_refusal(refusal, names)))) from None
     except Unreachable as failure:
-        remedy = TRUST if isinstance(failure, Untrusted) else "check the address, or --address URL"
+        remedy = "check the address, or --address URL"
+        if isinstance(failure, Untrusted):
+            remedy = REMEDIES.get(failure.code, TRUST)
         raise Failed(f"the service cannot be reached: {failure}\nwhat to do: {remedy}") from None
     except NoIdentity as failure:
         width = max(map(len, failure.tried))

@@ -52,7 +52,7 @@ def status(address: Address, output: Output) -> int:
     facts = {
         "address": address.url,
         "state": state.value,
-        "store": seal,
+        "seal": seal,
         "version": health.get("cloudid_version"),
         "interface": health.get("version"),
         "node": health.get("node_id"),

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 from stat import S_IMODE
 
@@ -465,6 +466,23 @@ def test_a_certificate_that_is_not_trusted_is_told_with_the_variable(cloudid: Sh
         assert (shown.code, "begins with https://" in shown.err) == (1, True)
         cloudid.set(CLOUDID_CACERT=str(tmp_path / "cert.pem"))
         assert cloudid("status", "--address", server.url).code == 0
+        shown = cloudid("status", "--address", server.url.replace("127.0.0.1", "localhost"))
+        assert (shown.code, "use an address that the certificate names" in shown.err) == (1, True)
+
+
+def test_a_certificate_that_has_expired_is_told_as_such(cloudid: Shell, tmp_path: Path) -> None:
+    """A file of authorities was advised, which mends nothing."""
+    settings = tmp_path / "cloudid.toml"
+    write_certificate(tmp_path, "127.0.0.1", timedelta(minutes=-5))
+    settings.write_text('[server]\ntls_certificate = "cert.pem"\ntls_key = "key.pem"\n')
+    with Running(
+        "cloudid_servers.cli", "serve", "--dev", "--settings", str(settings), "--listen", "127.0.0.1:0"
+    ) as server:
+        cloudid.set(CLOUDID_CACERT=str(tmp_path / "cert.pem"))
+        shown = cloudid("status", "--address", server.url)
+    assert (shown.code, "certificate has expired\nwhat to do: renew the certificate" in shown.err) == (1, True), (
+        shown.err
+    )
 
 
 def test_another_service_is_not_healthy(site: Site, cloudid: Shell) -> None:
