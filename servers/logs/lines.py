@@ -123,6 +123,12 @@ SERVER_LINES: Final = (
         "Nothing: the next start, or another node, takes it over later.",
     ),
     Line("background task failed", "error", FAILURE, _DEFECT),
+    Line(
+        "certificate ends soon or is not valid",
+        "warning",
+        ("reason",),
+        "`reason` has the file and its time: renew it and send SIGHUP, or put the clock right.",
+    ),
     Line("connection failed", "error", FAILURE, _DEFECT),
     Line(
         "connection limit lowered",
