@@ -28,8 +28,12 @@ class Validity:
     ends: datetime
 
     @classmethod
-    def of(cls, path: str) -> Validity:
-        leaf = x509.load_pem_x509_certificates(Path(path).read_bytes())[0]
+    def of(cls, path: str) -> Validity | None:
+        """`None`: it cannot be read. OpenSSL takes some forms that the library for certificates does not."""
+        try:
+            leaf = x509.load_pem_x509_certificates(Path(path).read_bytes())[0]
+        except ValueError:
+            return None
         return cls(path, leaf.not_valid_before_utc, leaf.not_valid_after_utc)
 
     @property
@@ -77,7 +81,8 @@ class Certificate:
         reload.add(self._replace)
 
     def put_gauges(self, numbers: Numbers) -> None:
-        put(numbers, "cloudid_tls_certificate_ends_timestamp_seconds", self._validity.ends.timestamp())
+        if self._validity is not None:
+            put(numbers, "cloudid_tls_certificate_ends_timestamp_seconds", self._validity.ends.timestamp())
 
     def _replace(self, server: ServerSettings) -> None:
         if server.tls_certificate:
@@ -87,5 +92,5 @@ class Certificate:
 
     def _look_at(self, server: ServerSettings) -> None:
         self._validity = Validity.of(server.tls_certificate)
-        if self._validity.needs_somebody:
+        if self._validity is not None and self._validity.needs_somebody:
             self._log.warning("certificate ends soon or is not valid", reason=str(self._validity))

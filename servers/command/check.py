@@ -158,7 +158,10 @@ def _certificate(file: SettingsFile) -> Found:
         return
     tls_context(server)
     validity = Validity.of(server.tls_certificate)
-    yield WRONG if validity.is_wrong else NOTE if validity.needs_somebody else OK, str(validity)
+    if validity is None:
+        yield NOTE, f"{server.tls_certificate}: nobody can tell when it ends: it is in a form that OpenSSL alone reads"
+    else:
+        yield WRONG if validity.is_wrong else NOTE if validity.needs_somebody else OK, str(validity)
     yield from _only_for_owner(server.tls_key)
 
 

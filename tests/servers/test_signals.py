@@ -97,6 +97,17 @@ def test_the_end_of_the_certificate_is_logged_and_measured(name: str, tmp_path: 
 
 
 @pytest.mark.parametrize("name", NAMES.values())
+def test_a_certificate_in_a_form_that_openssl_alone_reads_is_served(name: str, tmp_path: Path) -> None:
+    settings, certificate = tmp_path / "cloudid.toml", tmp_path / "cert.pem"
+    settings.write_text('[server]\nlisten = "127.0.0.1:0"\ntls_certificate = "cert.pem"\ntls_key = "key.pem"\n')
+    write_certificate(tmp_path, "127.0.0.1")
+    certificate.write_bytes(certificate.read_bytes().replace(b" CERTIFICATE", b" TRUSTED CERTIFICATE"))
+    with Running(name, "--dev", "--provider", "http://127.0.0.1:1", "--settings", str(settings)) as running:
+        pem = ssl.get_server_certificate(("127.0.0.1", running.port), timeout=PATIENCE)
+    assert common_name_of(pem) == "127.0.0.1"
+
+
+@pytest.mark.parametrize("name", NAMES.values())
 def test_sighup_reloads_level_and_certificate(name: str, tmp_path: Path) -> None:
     """The new key may be of another kind. What takes a restart is named; a file that cannot be used changes nothing."""
     settings = tmp_path / "cloudid.toml"

@@ -200,6 +200,14 @@ def test_a_certificate_that_is_not_valid_yet_is_told_with_its_start(folder: Path
     assert re.search(r"both\.pem, from \S+ \S+ UTC: it is not valid yet", text)
 
 
+def test_a_certificate_in_a_form_that_openssl_alone_reads_is_no_bug(folder: Path) -> None:
+    key, certificate = self_signed("localhost")
+    (folder / "both.pem").write_bytes(key + certificate.replace(b" CERTIFICATE", b" TRUSTED CERTIFICATE"))
+    (folder / "both.pem").chmod(0o600)
+    code, found = checked(folder, 'tls_certificate = "both.pem"\ntls_key = "both.pem"')
+    assert (code, found["certificate"][0][0]) == (Exit.DONE, "note")
+
+
 def test_an_address_that_is_taken_may_be_that_of_the_running_server(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
