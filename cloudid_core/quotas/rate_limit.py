@@ -59,7 +59,7 @@ def take(
     bucket: Bucket = buckets.get(key) or Bucket(capacity, now)
     passed = max(0.0, now - bucket.at)
     left = min(capacity, bucket.left + passed * size / interval)
-    if now < bucket.blocked_until <= now + block:  # longer only if the clock was set back
+    if now < bucket.blocked_until <= now + block:  # longer: the clock was set back, or the interval shortened
         wait = bucket.blocked_until - now
     elif left >= 1 - ROUNDING:
         wait, left = 0.0, left - 1

@@ -90,6 +90,8 @@ def _token(service: Service) -> str:
         return ", ".join(service.read("auth/token/lookup-self")["data"]["policies"])
     except ServiceRefused as refusal:
         return "not valid: log in again" if refusal.status == FORBIDDEN else ""
+    except (KeyError, TypeError):  # what answers is not the service
+        return ""
 
 
 def _seen(service: Service, read: Callable[[Service], Rows]) -> Rows:

@@ -80,12 +80,14 @@ def read_stdin(name: str, longest: int) -> str:
 
 def _once() -> Callable[[str], str]:
     """Reads standard input, once, for what is called so."""
-    unread = [read_stdin]
+    was_read = False
 
     def read(name: str) -> str:
-        if not unread:
+        nonlocal was_read
+        if was_read:
             raise click.UsageError("standard input is read once")
-        return _bounded(unread.pop()(name, LONGEST + 1), "standard input")
+        was_read = True
+        return _bounded(read_stdin(name, LONGEST + 1), "standard input")
 
     return read
 

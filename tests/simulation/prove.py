@@ -4,7 +4,7 @@ All ordered pairs of faults for issue, revoke and rotate, and random lives; of t
 every operation, a change of the leader, a stop and a stall at every effect, and random lives with stalls and
 partitions. It ends with 1 at the first broken promise, and prints what replays it.
 
-Pairs and nodes together take about 20 hours of a core. `--every 9` does a ninth of them, and `--first` says which: nine
+Pairs and nodes together take about 11 hours of a core. `--every 9` does a ninth of them, and `--first` says which: nine
 runs, with nine numbers in a row, do them all. Each number has random lives of its own.
 """
 
