@@ -28,7 +28,7 @@ from aiohttp.web_response import StreamResponse
 
 from cloudid_core.errors import Refused
 
-from ..host import App, Gone, Shared, Staged
+from ..host import App, BaseConnection, Gone, Shared
 from ..http1 import ANSWER, HANDSHAKE, Head, wire
 from ..machine import streams
 from ..settings import ServerSettings
@@ -82,12 +82,12 @@ async def _unused(request: BaseRequest) -> StreamResponse:
     raise NotImplementedError
 
 
-class Protocol(RequestHandler, Staged):
+class Protocol(RequestHandler, BaseConnection):
     """One connection: one client's requests and answers, one after the other."""
 
     def __init__(self, server: Server) -> None:
         RequestHandler.__init__(self, server, loop=asyncio.get_running_loop(), keepalive_timeout=0)
-        Staged.__init__(self, server.shared)
+        BaseConnection.__init__(self, server.shared)
         self._logging_enabled = False
         self._server = server
         self._answered_size = 0

@@ -2,7 +2,7 @@
 
 from . import host
 from .app import App, Service
-from .connection import Gone, Shared, Staged
+from .connection import BaseConnection, Gone, Shared
 from .host import Host
 from .metrics_listener import MetricsListener
 from .proxies import NO_PROXIES, Proxies

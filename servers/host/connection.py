@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable
 from math import inf
 from typing import Any, Generic, TypeVar
@@ -29,7 +30,7 @@ from ..http1 import (
 from ..settings import ServerSettings
 from .app import App
 
-C = TypeVar("C", bound="Staged")
+C = TypeVar("C", bound="BaseConnection")
 
 
 class Gone(Exception):
@@ -55,7 +56,7 @@ class Shared(Generic[C]):
             self.connections.end_late(time.monotonic())
 
 
-class Staged:
+class BaseConnection(ABC):
     """One client's requests and answers, one after the other. Each server adds its own way to read and write.
 
     See the protocol of a connection in `http1` for what has no docstring here.
@@ -75,19 +76,19 @@ class Staged:
         self._refusal: Refused | None = None
         """What is said at the end, if it is not the client's."""
 
-    def end(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def end(self) -> None: ...
 
-    def refuse(self, refusal: Refused) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def refuse(self, refusal: Refused) -> None: ...
 
+    @abstractmethod
     def _has_unread(self) -> bool:
         """Whether bytes of a request have come that were not read yet."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _end_answer(self) -> None:
         """The time of the request that is being answered is over: its answer says so."""
-        raise NotImplementedError
 
     def _admit(self, peer: str) -> bool:
         """Ask for a place, or refuse it; whether there is one."""

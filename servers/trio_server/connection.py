@@ -14,13 +14,13 @@ import trio
 from cloudid_core.dispatch import Exchange
 from cloudid_core.errors import Refused
 
-from ..host import Gone, Shared, Staged
+from ..host import BaseConnection, Gone, Shared
 from ..http1 import ANSWER, HANDSHAKE, Head, wire
 from ..machine import streams
 from .streams import Stream
 
 
-class Connection(Staged):
+class Connection(BaseConnection):
     """One client's requests and answers, one after the other."""
 
     def __init__(self, stream: Stream, shared: Shared[Connection]) -> None:
