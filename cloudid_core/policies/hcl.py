@@ -18,10 +18,11 @@ MOST_TOKENS: Final = 15_000
 DEEPEST: Final = 8
 """Levels of braces, brackets and labels."""
 
-_SPACE: Final = re.compile(r"(?:[ \t\r\n]++|(?:\#|//)[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
+# No group is possessive: in Python 3.11.2 such a group keeps what its last, failed repetition has read.
+_SPACE: Final = re.compile(r"(?:[ \t\r\n]++|(?:\#|//)[^\n]*+|/\*(?s:.*?)\*/)*")
 _TOKEN: Final = re.compile(
     r"""
-      (?P<text>   "(?:[^"\\\n$%]|\\[^\n]|[$%](?!\{))*+" )
+      (?P<text>   "(?:[^"\\\n$%]|\\[^\n]|[$%](?!\{))*" )
     | (?P<name>   [A-Za-z_][A-Za-z0-9_-]*+ )
     | (?P<number> [0-9]{1,19}+ (?!\w) )
     | (?P<mark>   [{}\[\],=:] )
