@@ -204,8 +204,9 @@ class Protocol(RequestHandler, BaseConnection):
         try:
             response = await app.answer(exchange)
         except asyncio.CancelledError:
-            if not self._is_late:
+            if not self._is_late or self._task_handler is None:
                 raise
+            self._task_handler.uncancel()  # otherwise Python 3.11.2 takes the time-outs below for this cancellation
             response = await app.answer_late(exchange)
         self._asked = None
         closes = head.closes or body is None or app.is_draining or self._reader.is_health_only or self._is_late
