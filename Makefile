@@ -1,6 +1,8 @@
 # Every target sets up what it needs; `make help` lists them. PYTHON chooses the interpreter of a new virtual environment
-# VENV, PACKAGES what is installed in it (a file of requirements/), TESTS which tests run, MINUTES how long a soak takes, EVERY and FIRST which part of the long proof,
-# SECONDS how long each parser is fuzzed, TOKENS how many altered tokens follow, MIRROR a folder with Terraform's provider, DIST where `make dist` puts what it builds.
+# VENV, PACKAGES what is installed in it (a file of requirements/), UV the uv that installs it in place of pip, TESTS which
+# tests run, MINUTES how long a soak takes, EVERY and FIRST which part of the long proof, SECONDS how long each parser is
+# fuzzed, TOKENS how many altered tokens follow, MIRROR a folder with Terraform's provider, DIST where `make dist` puts what
+# it builds.
 # SHORT and LONG are the tests that need nothing but Python, TOOLS and TOOLS_LONG those that need more.
 PYTHON ?= python3
 VENV ?= .venv
@@ -11,6 +13,7 @@ SECONDS ?= 60
 TOKENS ?= 5000000
 DIST ?= dist
 TESTS ?= tests
+UV ?=
 SHORT := -m 'not tools and not long'
 TOOLS := -m 'tools and not long'
 LONG := -m 'not tools' --thorough
@@ -148,16 +151,23 @@ clean: ## Remove everything that tools made
 	@rm -rf .venv .venv-* .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-lock: $(READY) ## Write requirements/ anew: what constraints.txt pins, with hashes
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps uv==0.13.9
-	@$(foreach set,container demo site test fuzz release vendor-sdks,$(BIN)/uv pip compile --quiet --universal --generate-hashes \
+lock: .venv-uv/bin/uv ## Write requirements/ anew: what constraints.txt pins, with hashes
+	@$(foreach set,container demo site test fuzz release vendor-sdks,$< pip compile --quiet --universal --generate-hashes \
 		--no-header --no-annotate --python-version 3.11 --constraint constraints.txt $(PARTS_$(set)) \
 		--output-file requirements/$(set).txt pyproject.toml && ) true
+
+.venv-uv/bin/uv:
+	@$(call quietly,$(PYTHON) -m venv .venv-uv)
+	@$(call quietly,.venv-uv/bin/python -m pip install --disable-pip-version-check --no-deps uv==0.13.9)
 
 $(VENV)/.ready-%: requirements/%.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=..." if sys.version_info < (3, 11) else 0)'
 	@echo 'Setting up $(VENV) ...' >&2
 	@$(call quietly,$(PYTHON) -m venv $(VENV))
+ifeq ($(UV),)
 	@$(call told,$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r $<,$$(grep -c == $<))
+else
+	@$(UV) pip install --python $(BIN)/python --require-hashes -r $<
+endif
 	@$(call quietly,$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e .)
 	@touch $@
