@@ -13,7 +13,7 @@ from attrs import Factory, field, frozen
 
 from .audit import DeclaredDevice
 from .clouds import CLOUDS, Cloud
-from .forms import BOOLEAN, INTEGER, PRECISE_SECONDS, FieldType, bounded, lasting, one_of, setting
+from .forms import BOOLEAN, INTEGER, PRECISE_SECONDS, FieldType, bounded, fields_of, lasting, one_of, setting
 from .values import LONGEST_BELIEF, LONGEST_LIFE, Secret, coercion, network
 from .version import VERSION
 
@@ -144,3 +144,12 @@ class Settings:
         lasting(10**8, least=10), 86_400, "How long a key signs identity tokens, and is published ahead of that."
     )
     trusted_proxies: tuple[str, ...] = setting(NETWORKS, (), "Proxies (CIDR blocks) whose X-Forwarded-For is believed.")
+
+    def __attrs_post_init__(self) -> None:
+        """Raises `ValueError` for what a settings file may not hold either, since a host of one's own has none."""
+        for each in fields_of(Settings):
+            if (value := getattr(self, each.name)) != each.default:
+                try:
+                    object.__setattr__(self, each.name, each.kind.parse(each.kind.show(value)))
+                except (TypeError, ValueError) as error:
+                    raise ValueError(f'"{each.name}" {error}') from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from cloudid_core.errors import Refused
@@ -14,6 +16,26 @@ from cloudid_core.values.secret import Secret
 def test_a_setting_is_documented_and_its_default_keeps_its_own_rule(field: Field) -> None:
     assert field.doc.endswith(".")
     assert field.kind.parse(field.kind.show(field.default)) == field.default
+
+
+@pytest.mark.parametrize(
+    "wrong, rule",
+    [
+        ({"machine_check": "no"}, '"machine_check" must be one of always, needed'),
+        ({"request_deadline": 0.0}, '"request_deadline" must be'),
+        ({"jwt_limit": "long"}, '"jwt_limit" must be'),
+        ({"trusted_proxies": ("everybody",)}, '"trusted_proxies" must'),
+        ({"trusted_proxies": 7}, '"trusted_proxies" '),
+    ],
+)
+def test_a_host_of_ones_own_is_held_to_the_rules_of_a_settings_file(wrong: dict[str, Any], rule: str) -> None:
+    with pytest.raises(ValueError, match=rule):
+        Settings(master_key=Secret("00" * 32), **wrong)
+
+
+def test_settings_are_kept_as_a_settings_file_would_be_read() -> None:
+    settings = Settings(master_key=Secret("00" * 32), issuer="https://id.example/", trusted_proxies=("10.1.2.3",))
+    assert (settings.issuer, settings.trusted_proxies) == ("https://id.example", ("10.1.2.3/32",))
 
 
 def test_settings_print_no_secret() -> None:
