@@ -22,7 +22,7 @@ from cloudid_core.store import keys
 from cloudid_core.values.secret import Secret
 
 from ..folders import read_folder
-from ..host import Proxies
+from ..host import Proxies, credential_in
 from ..machine import Platform
 from ..processes import AddressTaken, bind
 from ..settings import OTHERS, SettingsError, SettingsFile, doubts, master_key, read_settings
@@ -204,6 +204,22 @@ def _tracing(file: SettingsFile) -> Found:
         yield OK, "spans go where the OTEL_* variables say"
 
 
+def _publication(file: SettingsFile) -> Found:
+    """Where the issuers' documents go. An address is not asked."""
+    place, credential_file = file.server.publish_to, file.server.publish_credential_file
+    if not place:
+        return
+    if "://" in place:
+        credential_in(credential_file)
+        yield OK, f"{place}; it was not asked"
+    elif os.access(place, os.W_OK | os.X_OK):
+        yield OK, place
+    else:
+        yield WRONG, f"the folder {place} does not exist or cannot be written: make it, where the web server serves it"
+    if credential_file:
+        yield from _only_for_owner(credential_file)
+
+
 def _folder(file: SettingsFile) -> Found:
     if folder := file.server.apply_folder:
         yield OK, f"{folder}: {len(read_folder(Path(folder)))} files"
@@ -228,5 +244,6 @@ LOOKS: Final[Mapping[str, Callable[[SettingsFile], Found]]] = {
     "permissions": _permissions,
     "audit": _audit,
     "tracing": _tracing,
+    "publication": _publication,
     "folder": _folder,
 }

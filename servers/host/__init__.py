@@ -3,6 +3,7 @@
 from . import host
 from .app import App, Service
 from .connection import BaseConnection, Gone, Shared
+from .documents import credential_in
 from .host import Host
 from .metrics_listener import MetricsListener
 from .proxies import NO_PROXIES, Proxies

@@ -317,9 +317,9 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
             raise SettingsError(f"[clouds.{name}] {error}") from None
     audit = tuple(_device(name, table, folder) for name, table in _tables("audit", document.pop("audit", {})).items())
     _refuse_unknown("", document)
-    parse_address(server.listen)
-    if server.metrics_listen:
-        parse_address(server.metrics_listen)
+    address = parse_address(server.listen)
+    if server.metrics_listen and parse_address(server.metrics_listen) == address and address[1]:
+        raise SettingsError('[server] "metrics_listen" must be another address than "listen", or its port another one')
     if bool(server.tls_certificate) != bool(server.tls_key):
         given, missing = ("tls_certificate", "tls_key") if server.tls_certificate else ("tls_key", "tls_certificate")
         raise SettingsError(f'[server] "{given}" needs "{missing}": set both for TLS, or neither')
