@@ -150,6 +150,7 @@ class Settings:
         for each in fields_of(Settings):
             if (value := getattr(self, each.name)) != each.default:
                 try:
-                    object.__setattr__(self, each.name, each.kind.parse(each.kind.show(value)))
+                    kept = each.default if value == "" else each.kind.parse(each.kind.show(value))
+                    object.__setattr__(self, each.name, kept)
                 except (TypeError, ValueError) as error:
                     raise ValueError(f'"{each.name}" {error}') from None

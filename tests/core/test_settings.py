@@ -36,6 +36,7 @@ def test_a_host_of_ones_own_is_held_to_the_rules_of_a_settings_file(wrong: dict[
 def test_settings_are_kept_as_a_settings_file_would_be_read() -> None:
     settings = Settings(master_key=Secret("00" * 32), issuer="https://id.example/", trusted_proxies=("10.1.2.3",))
     assert (settings.issuer, settings.trusted_proxies) == ("https://id.example", ("10.1.2.3/32",))
+    assert Settings(master_key=Secret("00" * 32), machine_check="").machine_check == "always"
 
 
 def test_settings_print_no_secret() -> None:
