@@ -209,6 +209,17 @@ def test_a_certificate_that_is_not_valid_yet_is_told_with_its_start(folder: Path
     assert re.search(r"both\.pem, from \S+ \S+ UTC: it is not valid yet", text)
 
 
+def test_where_documents_are_published_is_looked_at_and_an_address_not_asked(folder: Path) -> None:
+    (folder / "documents").mkdir()
+    code, found = checked(folder, 'publish_to = "documents"')
+    assert (code, found["publication"]) == (Exit.DONE, [("ok", str(folder / "documents"))])
+    (folder / "credential").write_text("Authorization: Bearer hunter2\n")
+    (folder / "credential").chmod(0o644)
+    code, found = checked(folder, 'publish_to = "https://id.example"\npublish_credential_file = "credential"')
+    assert (code, [result for result, _ in found["publication"]]) == (Exit.FAILED, ["ok", "UNSAFE"])
+    assert "hunter2" not in str(found)
+
+
 def test_a_certificate_in_a_form_that_openssl_alone_reads_is_no_bug(folder: Path) -> None:
     key, certificate = self_signed("localhost")
     (folder / "both.pem").write_bytes(key + certificate.replace(b" CERTIFICATE", b" TRUSTED CERTIFICATE"))
