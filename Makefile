@@ -52,7 +52,7 @@ told = { PYTHONUNBUFFERED=1 $(1) 2>&1; echo "exit $$?"; } | tee $(VENV)/pip.log 
 	esac; done; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak fuzz mutants terraform docs site screenshot bench \
+.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak fuzz mutants advisories terraform docs site screenshot bench \
 	figures wheel dist release lock clean
 
 help: ## List the targets
@@ -110,6 +110,9 @@ fuzz: $(READY_FOR_FUZZ) ## Fuzz each parser for SECONDS, by coverage, then alter
 
 mutants: $(READY) ## Put 50 mistakes into journal, leases, rotation and tokens: the tests notice nine of ten (five minutes)
 	@nice $(BIN)/python -m tests.mutants
+
+advisories: $(READY) ## Compare what is installed, pinned and admitted with the published weaknesses of dependencies
+	@$(BIN)/python -m tests.incidents.advisories
 
 terraform: $(READY) ## Take everything that Terraform makes through its whole life, with the provider in the folder MIRROR
 	@$(BIN)/python -m pytest tests/terraform --terraform-mirror "$(MIRROR)"

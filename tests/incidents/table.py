@@ -1,6 +1,6 @@
-"""Published incidents of services of this family and of what they are made of, and the tests that execute each here.
+"""Published incidents of similar services and of their dependencies, with the tests that try each one here.
 
-What does not exist here cannot have the incident, and has no row: it gets one when it is built.
+`NOT_CONCERNED` says why an incident cannot happen here. Weaknesses of our own dependencies are in `advisories.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,15 @@ class Incident:
     ids: tuple[str, ...]
     story: str
     tests: tuple[str, ...]
+
+
+@frozen
+class NotConcerned:
+    """An incident that cannot happen here, and the reason. If the reason no longer holds, it needs tests."""
+
+    ids: tuple[str, ...]
+    story: str
+    reason: str
 
 
 def here(file: str, *names: str) -> tuple[str, ...]:
@@ -217,5 +226,73 @@ INCIDENTS: Final = (
             *below("core/provider", "discovery", "keys_come_from_the_login_host_only"),
             *below("core/provider", "discovery", "keys_that_cannot_be_used_are_left_out"),
         ),
+    ),
+    Incident(
+        ("Vault CVE-2025-52893", "HCSEC-2025-12"),
+        "Errors about a field of the wrong type repeated its value.",
+        here("secrets", "no_body_that_cannot_be_understood_is_repeated_anywhere"),
+    ),
+    Incident(
+        ("Vault CVE-2026-92735", "Vault CVE-2026-93333", "Vault CVE-2026-93335"),
+        "Another spelling of a path or a parameter passed a rule that denied it.",
+        (
+            *here("requests", "no_spelling_of_a_path_leaves_what_a_glob_grants"),
+            *here("requests", "a_list_that_is_denied_is_denied_in_every_form"),
+            *below("core/policies", "parameters", "no_spelling_of_a_value_or_a_name_evades_a_denial"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2026-105816", "Vault CVE-2026-105820", "OpenBao CVE-2026-115365", "OpenBao CVE-2026-115366"),
+        "A policy name with a slash reached another policy, or another path, than the one that was checked.",
+        (
+            *below("core/policies", "store", "root_in_any_spelling_is_root"),
+            *below("wire", "requests", "paths_with_two_readings_are_refused_before_policy"),
+        ),
+    ),
+    Incident(
+        ("Entra CVE-2025-55241",),
+        "Tokens that act for a person passed as those of a workload.",
+        (
+            *below("core/auth_method", "claims", "the_token_of_a_person_or_of_an_app_that_acts_for_one"),
+            *below("core/auth_method", "login", "a_person_logs_in_only_where_the_role_says_so"),
+        ),
+    ),
+)
+
+NOT_CONCERNED: Final = (
+    NotConcerned(
+        ("OpenBao CVE-2026-39388", "SPIRE: TLS session resumption"),
+        "A token bound to a client certificate was renewed over a connection with another one.",
+        "No token is bound to a client certificate",
+    ),
+    NotConcerned(
+        ("OpenBao GHSA-444v",),
+        "The agent printed secrets when it could not write them.",
+        "The agent's messages name files and fields, never values: its errors hold no answer of the service",
+    ),
+    NotConcerned(
+        ("SPIRE 1.15.1: azure_imds", "SPIRE 1.14.6: aws_iid", "sigstore CVE-2026-39984"),
+        "The certificate that was verified was not the one that had signed, or the content not the signed one.",
+        "Attested documents are not accepted: identities are JWTs",
+    ),
+    NotConcerned(
+        ("Teleport #62158",),
+        "Intermediate certificates were fetched from a URL inside an attested document.",
+        "Attested documents are not accepted; keys come from the tenant's discovery document on the login host only",
+    ),
+    NotConcerned(
+        ("AWS and GCP auth CVE-2020-16250", "AWS and GCP auth CVE-2020-16251"),
+        "The caller shaped the request, or the response, that proved its identity.",
+        "The caller sends a signed token and no request to forward",
+    ),
+    NotConcerned(
+        ("step-ca CVE-2025-44005", "step-ca CVE-2025-66406"),
+        "Certificates were issued or revoked without authorisation by way of ACME, SCEP and SSH.",
+        "No certificates are issued, and there is no ACME, SCEP or SSH",
+    ),
+    NotConcerned(
+        ("Authlib and joserfc CVE-2024-37568", "Authlib CVE-2025-59420"),
+        "An HMAC keyed with a public key passed, and critical header parameters were ignored.",
+        "Neither library is used; the same tests run for our own verifier (PyJWT's row)",
     ),
 )
