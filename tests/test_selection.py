@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from tests.sampling import ONE_OF, every, sample_of
 from tests.waiting import PATIENCE
 
@@ -22,6 +24,7 @@ def told(story: str) -> str:
     return story
 
 
+@pytest.mark.long
 def test_a_story_is_told_on_one_server_by_turns() -> None:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "not long", STORIES]
     shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE).stdout

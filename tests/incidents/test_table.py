@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import ast
 from collections import Counter
 from pathlib import Path
 from typing import Final
@@ -12,12 +11,10 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from tests.waiting import PATIENCE
-
 from .advisories import ADVISORIES, Advisory, admitted_by_bounds, affected, declared, installed, pinned
 from .table import INCIDENTS, NOT_CONCERNED
 
-ROOT: Final = Path(__file__).parent.parent.parent
+TESTS: Final = Path(__file__).parent.parent
 HERE: Final = "incidents"
 OF_TESTS: Final = {
     f"{HERE}/test_secrets.py::test_a_secret_is_found_however_it_is_written",
@@ -31,20 +28,21 @@ OF_TESTS: Final = {
 """Tests of this folder that test the others."""
 
 
-def collected(*files: str) -> set[str]:
-    """What pytest finds in these files and folders of `tests`, without parameters."""
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
-    paths = [f"tests/{file}" for file in files]
-    ended = subprocess.run([*command, *paths], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    found = (line.partition("[")[0] for line in ended.stdout.splitlines() if "::" in line)
-    return {test.removeprefix("tests/") for test in found}
+def functions_in(*files: str) -> set[str]:
+    """Return the tests in these files and folders of `tests`, without parameters."""
+    paths = (path for file in files for path in ([*(TESTS / file).glob("test_*.py")] or [TESTS / file]))
+    return {
+        f"{path.relative_to(TESTS)}::{node.name}"
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    }
 
 
 def test_incidents_have_tests_that_exist_and_the_tests_here_their_incidents() -> None:
     named = {test for incident in INCIDENTS for test in incident.tests}
     elsewhere = {test.partition("::")[0] for test in named if not test.startswith(HERE)}
-    found = collected(HERE, *sorted(elsewhere))
+    found = functions_in(HERE, *sorted(elsewhere))
     assert named - found == set(), "there are no such tests"
     assert {test for test in found - named if test.startswith(HERE)} == OF_TESTS
     assert [incident.ids for incident in INCIDENTS if not incident.tests] == []
