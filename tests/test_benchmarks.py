@@ -352,6 +352,7 @@ PAIR: Final = scale.Set("trio", "postgresql", nodes=2)
 
 
 @pytest.mark.tools
+@pytest.mark.long
 def test_scale_prints_a_row_for_each_set_and_one_for_stored_tokens(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,1 +1,0 @@
-"""Tasks that a maintainer meets, each as a patch with its tests."""
