@@ -17,7 +17,7 @@ from ..policies import DEFAULT, RESPONSE_WRAPPING, ROOT, load_policy, normalised
 from ..routing import GIVES_TOKEN, Call, capture_name, route
 from ..store import Changes, keys, retry_on_conflict
 from ..tokens import BATCH, DEPTH, POLICIES, RANDOM_SIZE, SERVICE, Token, custom_token, lineage, mint, owner_of, tie
-from ..values import coercion, least
+from ..values import coercion, least, network
 from .roles import TokenRole, find_role
 
 _NAME_LIMIT: Final = 128
@@ -37,7 +37,7 @@ class CreateForm:
     id: str = setting(TEXT, "", "Text of the token, instead of a random one. Needs sudo.", repr=False)
     policies: tuple[str, ...] = setting(POLICIES, (), "Policies; none: those of the parent.")
     meta: dict[str, str] = setting(METADATA, {}, "Metadata that look-ups repeat.")
-    no_parent: bool = setting(BOOLEAN, False, "Make an orphan. Needs sudo.")
+    no_parent: bool = setting(BOOLEAN, False, "Make an orphan. Needs sudo. Ignored under a role: its `orphan` decides.")
     no_default_policy: bool = setting(BOOLEAN, False, "Leave the policy `default` out.")
     renewable: bool = setting(BOOLEAN, True, "Whether it can be renewed.")
     ttl: int = setting(SECONDS, 0, "Lifetime; 0: that of the mount.", old_name="lease")
@@ -49,6 +49,7 @@ class CreateForm:
     entity_alias: str = setting(EMPTY, "", "Accepted while it is empty; there are no entities.")
 
 
+NO_PARENT_IGNORED: Final = 'The role decides whether its tokens are orphans: "no_parent" is ignored'
 SUDO_FIELDS: Final = ("id", "no_parent", "period")
 
 
@@ -146,7 +147,7 @@ async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
         raise Refused(Code.PERMISSION_DENIED)
     has_sudo = caller.acl.is_sudo(f"{call.mount.path}/{path}")
     check_sudo(form, role, has_sudo=has_sudo)
-    orphan = orphan or form.no_parent or (role is not None and role.orphan)
+    orphan = role.orphan if role is not None else orphan or form.no_parent
     if not orphan and len(await lineage(context, mounts.record, parent.record, call.now)) >= DEPTH:
         raise Refused(Code.MALFORMED_REQUEST, "the token has too many ancestors to have a child")
     policies = policies_of(form, role, parent.record, has_sudo=has_sudo)
@@ -159,7 +160,8 @@ async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
     if issue.stored_id:
         changes |= call.tied_to_wrapping(token_id=issue.stored_id)
     await context.records.commit(changes | issue.changes)
-    warnings = (*issue.warnings, *await _missing(context, policies))
+    ignored = (NO_PARENT_IGNORED,) if form.no_parent and not orphan else ()
+    warnings = (*issue.warnings, *ignored, *await _missing(context, policies))
     return Answer(auth=issue.block, warnings=warnings, new_token=issue.stored_id)
 
 
@@ -205,9 +207,17 @@ def _draft(
         explicit_max_ttl=explicit_max_ttl,
         period=period,
         num_uses=num_uses,
-        bound_cidrs=(role.token_bound_cidrs if role else ()) or parent.bound_cidrs,
+        bound_cidrs=_bound_cidrs(role, parent),
     )
     return token, granted
+
+
+def _bound_cidrs(role: TokenRole | None, parent: Token) -> tuple[str, ...]:
+    """Return where the token may be used from: where its parent may, orphans included, within what the role allows."""
+    try:
+        return network.intersection(role.token_bound_cidrs if role else (), parent.bound_cidrs)
+    except ValueError as error:
+        raise Refused(Code.FIELD_INVALID, f'"token_bound_cidrs" of the role and those of the parent {error}') from None
 
 
 async def _check_id(context: Context, chosen: str, draft: Token) -> None:

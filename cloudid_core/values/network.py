@@ -7,11 +7,14 @@ how dual-stack sockets report IPv4 peers.
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Final
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address, collapse_addresses, ip_address, ip_network
+from typing import Any, Final, TypeAlias
 
 from . import listing
 
+Network: TypeAlias = Any
+"""An `IPv4Network` or an `IPv6Network`; the two have no common base that type checkers know."""
 MOST: Final = 1000
 """Most networks of a list: each use of a token looks at all of them."""
 
@@ -57,6 +60,44 @@ def contains(networks: tuple[str, ...], address: str | None) -> bool:
         return True
     found = _address(address or "")
     return found is not None and any(_plain(found) in ip_network(each) for each in networks)
+
+
+def intersection(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the networks that both lists contain; an empty list is no restriction.
+
+    Raises `ValueError` when nothing is left, since an empty result would lift the restriction, and when more than
+    `MOST` are left.
+    """
+    if not first or not second:
+        return first or second
+    shared = [each for version in (4, 6) for each in _shared(_sorted(first, version), _sorted(second, version))]
+    if not shared:
+        raise ValueError("have no address in common")
+    if len(shared) > MOST:
+        raise ValueError(f"have more than {MOST} networks in common")
+    return tuple(map(str, shared))
+
+
+def _sorted(networks: tuple[str, ...], version: int) -> list[Network]:
+    """Return the networks of one IP version in order, none within another."""
+    parsed: list[Network] = [*map(ip_network, networks)]
+    return [*collapse_addresses(network for network in parsed if network.version == version)]
+
+
+def _shared(first: list[Network], second: list[Network]) -> Iterator[Network]:
+    """Yield what two sorted lists of disjoint networks share, in one pass.
+
+    Of two networks that overlap, one contains the other (RFC 4632 section 3.1): the smaller one is what they share.
+    """
+    ours, theirs = iter(first), iter(second)
+    one, other = next(ours, None), next(theirs, None)
+    while one is not None and other is not None:
+        if one.overlaps(other):
+            yield one if one.prefixlen >= other.prefixlen else other
+        if one.broadcast_address <= other.broadcast_address:
+            one = next(ours, None)
+        else:
+            other = next(theirs, None)
 
 
 def source(address: str) -> str:

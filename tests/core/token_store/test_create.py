@@ -150,6 +150,34 @@ def test_what_a_bound_token_makes_is_bound_as_it_is(path: str) -> None:
     assert answers == [200, 403]
 
 
+def test_a_child_is_bound_to_the_addresses_that_both_its_parent_and_its_role_allow() -> None:
+    world = Installation()
+    world.must("POST", "auth/token/roles/here", {"token_bound_cidrs": "127.0.0.1/32"})
+    world.must("POST", "auth/token/roles/anywhere", {"token_bound_cidrs": "0.0.0.0/0"})
+    world.must("POST", "auth/token/roles/elsewhere", {"token_bound_cidrs": "192.0.2.0/24"})
+    write_policy(world, "maker", ("auth/token/*", ["create", "update", "sudo"]))
+    maker = create_token(world, at="create/here", policies=["maker", "default"])["client_token"]
+    child = world.must("POST", "auth/token/create/anywhere", {}, maker, "127.0.0.1").auth["client_token"]
+    looked_up = [
+        world.ask("GET", "auth/token/lookup-self", None, child, at).status for at in ("127.0.0.1", "192.0.2.1")
+    ]
+    assert looked_up == [200, 403]
+    assert world.refused("POST", "auth/token/create/elsewhere", {}, maker, "127.0.0.1") == (400, "field_invalid")
+
+
+@pytest.mark.parametrize("is_orphan", [False, True])
+def test_a_role_decides_whether_its_tokens_are_orphans_whatever_the_request_says(is_orphan: bool) -> None:
+    world = Installation()
+    world.must("POST", "auth/token/roles/tasks", {"orphan": is_orphan})
+    write_policy(world, "maker", ("auth/token/create/tasks", ["update", "sudo"]))
+    parent = new_token(world, policies=["maker"])
+    reply = world.must("POST", "auth/token/create/tasks", {"no_parent": True}, parent)
+    assert reply.auth["orphan"] is is_orphan
+    assert any("no_parent" in warning for warning in reply.body["warnings"] or ()) is not is_orphan
+    world.must("POST", "auth/token/revoke", {"token": parent})
+    assert is_valid(world, reply.auth["client_token"]) is is_orphan
+
+
 def test_every_caller_who_may_use_the_path_can_create_an_orphan() -> None:
     world = Installation()
     write_policy(world, "maker", ("auth/token/create-orphan", ["update"]))

@@ -140,3 +140,58 @@ def test_a_list_of_networks_is_bounded() -> None:
     assert len(network.networks("192.0.2.1," * (network.MOST - 1) + "192.0.2.1")) == network.MOST
     with pytest.raises(ValueError, match="must be at most 1000 IP addresses or networks"):
         network.networks(["192.0.2.1"] * (network.MOST + 1))
+
+
+@pytest.mark.parametrize(
+    "first, second, shared",
+    [
+        ((), (), ()),
+        (("10.0.0.0/8",), (), ("10.0.0.0/8",)),
+        ((), ("10.0.0.0/8",), ("10.0.0.0/8",)),
+        (("127.0.0.1/32",), ("0.0.0.0/0",), ("127.0.0.1/32",)),
+        (("10.0.0.0/8", "2001:db8::/32"), ("10.1.0.0/16", "::/0"), ("10.1.0.0/16", "2001:db8::/32")),
+        (("10.0.0.0/8", "10.1.0.0/16"), ("10.1.2.0/24", "192.0.2.0/24"), ("10.1.2.0/24",)),
+    ],
+)
+def test_an_intersection_is_what_both_lists_contain(
+    first: tuple[str, ...], second: tuple[str, ...], shared: tuple[str, ...]
+) -> None:
+    assert network.intersection(first, second) == shared
+
+
+def test_lists_without_a_common_address_have_no_intersection() -> None:
+    """An empty list would be no restriction."""
+    for second in ("192.0.2.0/24", "::/0"):
+        with pytest.raises(ValueError, match="no address in common"):
+            network.intersection(("10.0.0.0/8",), (second,))
+
+
+SMALL = st.lists(
+    st.builds(
+        lambda base, length: str(IPv4Network((base, length), strict=False)),
+        st.integers(0, 15).map(lambda low: 0x0A000000 + low * 16),
+        st.integers(24, 32),
+    ),
+    min_size=1,
+    max_size=4,
+).map(tuple)
+
+
+@given(SMALL, SMALL, st.integers(0, 255))
+def test_an_address_is_in_the_intersection_exactly_when_both_lists_contain_it(
+    first: tuple[str, ...], second: tuple[str, ...], low: int
+) -> None:
+    address = f"10.0.0.{low}"
+    in_both = network.contains(first, address) and network.contains(second, address)
+    try:
+        assert network.contains(network.intersection(first, second), address) is in_both
+    except ValueError:
+        assert not in_both
+
+
+def test_an_intersection_takes_one_pass_and_is_bounded() -> None:
+    many = tuple(f"10.{high}.{low}.0/24" for high in range(8) for low in range(0, 250, 2))
+    assert len(network.intersection(many, ("0.0.0.0/0",))) == len(many) == network.MOST
+    more = (*many, "192.0.2.1/32")
+    with pytest.raises(ValueError, match="more than 1000 networks"):
+        network.intersection(more, ("0.0.0.0/0",))
