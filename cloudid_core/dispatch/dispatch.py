@@ -27,18 +27,20 @@ from ..messages import (
     ParsedRequest,
     Request,
     Response,
+    Target,
     countable_path,
     parse_head,
     parse_request,
     rate_limit_headers,
     render,
+    token_in,
 )
 from ..mounts import MountTable, last_mount_table, mount_table
 from ..policies import DENY
-from ..quotas import Quotas, RateLimit, known_quotas, last_quotas, read_quotas, take_request
+from ..quotas import Quotas, RateLimit, known_quotas, last_quotas, may_look_at_operator, read_quotas, take_request
 from ..routing import Call, Catalog, NoFields, PageForm, Route, RouteTable, help_about, help_about_mount
 from ..store import Found
-from ..tokens import Caller, Issue, accessor_of
+from ..tokens import Caller, Issue, accessor_of, acl_of
 from ..tokens.authenticate import authenticate
 from ..wrapping import check_waiting, wrap, wrapping_token
 from .audit_entry import request_entries
@@ -119,7 +121,11 @@ async def respond_by(
     mount, route = found.mount, found.route
     exchange.leads_to(found.target, mount, route)
     if limit := quotas.rate_limit_of(found.target.path):
-        count_request(context, quotas, limit, exchange)
+        try:
+            count_request(context, quotas, limit, exchange)
+        except Refused:
+            if not await is_from_operator(limit, context, mounts, quotas, found.target, exchange):
+                raise
     head = parse_head(request, found.target, context.settings)
     if request.body_is_cut or len(request.body) > UNASKED:
         await check_body(context, mounts, route, request, now)
@@ -167,6 +173,23 @@ def count_request(context: Context, quotas: Quotas, limit: RateLimit, exchange: 
     if taken.wait:
         raise Refused(Code.RATE_LIMIT_EXCEEDED, retry_after=taken.wait)
     exchange.counted_by += (limit,)
+
+
+async def is_from_operator(
+    limit: RateLimit, context: Context, mounts: MountTable, quotas: Quotas, target: Target, exchange: Exchange
+) -> bool:
+    """Return whether a quota refuses a request that is about the quota itself, with a token that may send it.
+
+    Without this, an operator who wrote a quota that refuses everything could not take it back.
+    """
+    if exchange.is_late or not quotas.is_own_path(limit, target.path):
+        return False
+    request, now = exchange.request, exchange.time
+    token = token_in(request.headers)
+    if not token or not may_look_at_operator(context, now):
+        return False
+    acl = await acl_of(context, mounts, token, request.remote_address, now)
+    return acl is not None and acl.allows(target.capability, target.path)
 
 
 async def identify(context: Context, mounts: MountTable, parsed: ParsedRequest, exchange: Exchange) -> Caller:

@@ -104,6 +104,10 @@ class HealthProblem(Enum):
         '"{field}" of the configuration of {mount} is longer than {most} s, and counts as that',
         'POST {mount}/config {{"{field}": {most}}}',
     )
+    QUOTA_BLOCK_CLAMPED = (
+        'the quota {name} has a "block_interval" longer than {most} s, and {most} s take effect',
+        'POST sys/quotas/rate-limit/{name} {{"block_interval": {most}}}',
+    )
     LIST_TOO_LONG = (
         'the token role {role} has more values in "{field}" than may be written: each token made with it is slow',
         'POST auth/token/roles/{role} {{"{field}": "…"}}',

@@ -7,7 +7,8 @@ from .rate_limit import (
     forget_quotas,
     known_quotas,
     last_quotas,
+    may_look_at_operator,
     read_quotas,
     take_request,
 )
-from .record import LeaseCount, QuotaConfig, Quotas, RateLimit, quota_named, with_quota, without_quota
+from .record import LONGEST_BLOCK, LeaseCount, QuotaConfig, Quotas, RateLimit, quota_named, with_quota, without_quota

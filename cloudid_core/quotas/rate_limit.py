@@ -23,6 +23,8 @@ READ_AGAIN: Final = 5.0
 ROUNDING: Final = 1e-9
 """What arithmetic may lose of a whole one."""
 ALLOWED: Final = 20.0
+OPERATORS: Final = 10.0
+"""How many tokens a second are checked at the own paths of quotas that refuse."""
 INTERVAL: Final = 60.0
 """So many logins of a source may fail in so many seconds."""
 
@@ -84,8 +86,16 @@ def take_request(context: Context, limit: RateLimit, remote_address: str, now: I
         now,
         size=limit.rate,
         interval=limit.interval,
-        block=limit.block_interval,
+        block=limit.block,
     )
+
+
+def may_look_at_operator(context: Context, now: Instant) -> bool:
+    """Return whether a request that a quota refuses, at the quota's own path, may still have its token checked.
+
+    One bucket for all callers: otherwise requests with invented tokens would be work that no quota limits.
+    """
+    return not take(context.caches.operators, "", now, size=OPERATORS, interval=1.0).wait
 
 
 def known_quotas(context: Context, now: Instant) -> Quotas | None:

@@ -11,6 +11,9 @@ from ..errors import Code, Refused
 from ..forms import BOOLEAN, INTEGER, AsWritten, FieldType, bounded, lasting, one_of, schemas, setting
 from ..values import LONGEST_INTERVAL, coercion, fold, listing, names
 
+RATE_LIMIT_PATH: Final = "sys/quotas/rate-limit/"
+LONGEST_BLOCK: Final = 3600
+"""Longest `block_interval` in seconds: a longer one would lock its own operators out."""
 MOST_QUOTAS: Final = 1000
 LONGEST_PATH: Final = 1024
 LEAST_RATE: Final = 1e-6
@@ -73,10 +76,15 @@ class RateLimit(Quota):
     path: str = setting(PATH, "", "A mount, or a path in one; a `*` at the end stands for anything. Empty: all paths.")
     rate: float = setting(RATE, 0.0, "How many requests one source may make in an interval.", required=True)
     interval: int = setting(lasting(LONGEST_INTERVAL, least=1), 1, "The interval.")
-    block_interval: int = setting(lasting(LONGEST_INTERVAL), 0, "For how long a source that made too many is refused.")
+    block_interval: int = setting(lasting(LONGEST_BLOCK), 0, "For how long a source that made too many is refused.")
     role: str = setting(ROLE, "", "Only logins and credentials of this role count. Needs a path.")
     group_by: str = setting(one_of("ip"), "", "Accepted; each source address is counted by itself.", shown_empty=False)
     inheritable: bool = setting(BOOLEAN, False, "Accepted; there are no namespaces.", shown_empty=False)
+
+    @property
+    def block(self) -> int:
+        """The seconds that take effect; a longer `block_interval` was stored before there was a bound."""
+        return min(self.block_interval, LONGEST_BLOCK)
 
     def covers(self, path: str, role: str) -> bool:
         if self.role and self.role != role:
@@ -131,6 +139,12 @@ class Quotas:
             return None
         found = most_specific(self.rate_limits, path, role)
         return found if found is not None and bool(found.role) is bool(role) else None
+
+    def is_own_path(self, limit: RateLimit, path: str) -> bool:
+        """Return whether a path is where this rate limit itself is read, written and deleted."""
+        name = path.removeprefix(RATE_LIMIT_PATH) if path.startswith(RATE_LIMIT_PATH) else ""
+        named = quota_named(self.rate_limits, name) if name else None
+        return named is not None and named[1].normal == limit
 
     def lease_count_of(self, mount_path: str, role: str) -> LeaseCount | None:
         """The quota that counts a lease of a role."""

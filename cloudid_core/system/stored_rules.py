@@ -25,6 +25,7 @@ from ..issuer import unpublished
 from ..leases import Lease
 from ..mounts import TOKEN, Mount, MountTable, mount_table
 from ..provider import outdated_tenants
+from ..quotas import LONGEST_BLOCK, Quotas
 from ..rotation import credential_risks, find_root, secret_risks, self_targets
 from ..store import keys
 from ..token_store import TokenRole
@@ -99,6 +100,16 @@ async def clamped_delays(stored: Stored) -> Sequence[Occurrence]:
     ]
 
 
+async def clamped_quota_blocks(stored: Stored) -> Sequence[Occurrence]:
+    """Find quotas that were to block a source for longer than is possible now."""
+    found = await stored.context.records.find(keys.QUOTAS, Quotas)
+    return [
+        {"name": name, "most": str(LONGEST_BLOCK)}
+        for name, limit in (found.record.rate_limits.items() if found else ())
+        if limit.block < limit.block_interval
+    ]
+
+
 async def long_lists(stored: Stored) -> Sequence[Occurrence]:
     """Lists of token roles that all policies of a new token are compared with."""
     prefix, after = keys.roles(TOKEN.id), ""
@@ -120,6 +131,7 @@ async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
 RULES: Final = (
     StoredRule(HealthProblem.CONFIG_INVALID, malformed_configurations),
     StoredRule(HealthProblem.DELAY_CLAMPED, clamped_delays),
+    StoredRule(HealthProblem.QUOTA_BLOCK_CLAMPED, clamped_quota_blocks),
     StoredRule(HealthProblem.LIST_TOO_LONG, long_lists),
     StoredRule(HealthProblem.SELF_TARGET, roles_that_lend_the_service),
     StoredRule(HealthProblem.AUDIT_KEYS_SECRET, secret_audit_keys),

@@ -1,7 +1,17 @@
 """Service and batch tokens: made at login or by another token, checked at every request, renewed and revoked."""
 
 from . import encoding, hierarchy
-from .authenticate import DEPTH, find_by_accessor, find_by_text, find_token, is_known, is_valid, lineage, owner_of
+from .authenticate import (
+    DEPTH,
+    acl_of,
+    find_by_accessor,
+    find_by_text,
+    find_token,
+    is_known,
+    is_valid,
+    lineage,
+    owner_of,
+)
 from .encoding import custom_token, is_id, new_id
 from .hierarchy import revoke, settle_children, tie
 from .issue import RANDOM_SIZE, Issue, Template, accessor_of, auth_block, make_own_token, mint, template

@@ -10,7 +10,7 @@ from ..context import Context
 from ..effects import Instant, Program
 from ..errors import Code, Refused
 from ..mounts import MountTable
-from ..policies import load_acl
+from ..policies import Acl, load_acl
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..values import network
 from . import batch, decoy, encoding
@@ -73,6 +73,12 @@ async def authenticate(context: Context, mounts: MountTable, shown: str, remote_
 async def is_known(context: Context, mounts: MountTable, shown: str, remote_address: str, now: Instant) -> bool:
     """Whether a token is good where it is used from. None of its uses is spent."""
     return bool(await _line_of(context, mounts, shown, remote_address, now))
+
+
+async def acl_of(context: Context, mounts: MountTable, shown: str, remote_address: str, now: Instant) -> Acl | None:
+    """Return what a token allows where it is used from; `None` when it is not valid. None of its uses is spent."""
+    line = await _line_of(context, mounts, shown, remote_address, now)
+    return await load_acl(context, line[0].policies) if line else None
 
 
 async def _line_of(

@@ -12,6 +12,7 @@ from cloudid_core.quotas.rate_limit import READ_AGAIN
 from cloudid_core.store import keys
 from cloudid_core.testing import FaultKind
 from tests.installation import HOME, Installation, Reply
+from tests.logins import configure_logins
 
 REFUSED = (429, "rate_limit_exceeded")
 
@@ -233,3 +234,66 @@ def test_a_damaged_record_stops_nobody_and_can_be_replaced() -> None:
     assert [status(world) for _ in range(3)] == [400, 400, 400]
     world.must("POST", "sys/quotas/rate-limit/login", {"path": "auth/cloud", "rate": 1})
     assert [status(world) for _ in range(2)] == [400, 429]
+
+
+LOCK = "sys/quotas/rate-limit/lock"
+
+
+def locked() -> Installation:
+    """Every request to the quotas is refused: the bucket holds one, and a source that takes more is blocked."""
+    world = Installation()
+    world.must("POST", LOCK, {"path": "sys", "rate": 1e-6, "interval": "1h", "block_interval": "1h"})
+    world.must("GET", "sys/mounts")
+    assert world.refused("GET", "sys/mounts") == REFUSED
+    return world
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_a_quota_can_be_changed_at_its_own_path_by_a_token_that_may(method: str) -> None:
+    world = locked()
+    world.must(method, LOCK)
+    is_gone = method == "DELETE"
+    assert world.ask("GET", "sys/mounts").status == (200 if is_gone else 429)
+
+
+def test_a_quota_refuses_tokens_that_may_not_change_it_at_its_own_path() -> None:
+    world = locked()
+    reader = 'path "sys/quotas/rate-limit/lock" { capabilities = ["read"] }'
+    world.must("POST", "sys/policies/acl/reader", {"policy": reader}, address="198.51.100.1")
+    token = world.must("POST", "auth/token/create", {"policies": ["reader"]}).auth["client_token"]
+    assert world.refused("GET", "sys/mounts") == REFUSED
+    world.must("GET", LOCK, None, token)
+    assert [world.refused("DELETE", LOCK, None, text) for text in (token, "cs.invented", "")] == [REFUSED] * 3
+    assert world.refused("DELETE", "sys/quotas/rate-limit/other") == REFUSED
+
+
+def test_at_the_own_path_of_a_quota_ten_tokens_a_second_are_checked() -> None:
+    """Invented tokens would otherwise be work that no quota limits."""
+    world = locked()
+    for number in range(10):
+        assert world.refused("DELETE", LOCK, None, f"cs.invented{number}", f"198.51.100.{number}") in (
+            REFUSED,
+            (403, "permission_denied"),
+        )
+    for _ in range(10):
+        world.refused("DELETE", LOCK, None, "cs.invented", HOME)
+    assert world.refused("GET", LOCK) == REFUSED
+    world.advance(1.0)
+    world.must("GET", LOCK)
+
+
+def test_a_quota_blocks_for_an_hour_at_most() -> None:
+    world = Installation()
+    assert world.refused("POST", LOCK, {"rate": 1, "block_interval": "3601s"}) == (400, "field_invalid")
+
+
+def test_the_failed_logins_of_a_subnet_are_counted_together() -> None:
+    """One source has a whole /64 of IPv6 addresses (RFC 4291 section 2.5.4)."""
+    world = Installation()
+    configure_logins(world)
+    form = {"role": "dev", "jwt": "e30.e30.AAAA"}
+    answers = [
+        world.ask("POST", "auth/cloud/login", form, "", f"2001:db8::{number:x}").status for number in range(1, 22)
+    ]
+    assert (answers[:20].count(429), answers[20]) == (0, 429)
+    assert world.ask("POST", "auth/cloud/login", form, "", "2001:db8:0:1::1").status != 429

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from cloudid_core.auth_method.config import Config
 from cloudid_core.effects import Sleep
 from cloudid_core.health.problems import HealthProblem, Occurrence
 from cloudid_core.mounts import TOKEN, MountTable, change_mounts
+from cloudid_core.quotas import LONGEST_BLOCK, Quotas, RateLimit
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
 from cloudid_core.system import stored_rules
@@ -141,3 +143,16 @@ def test_a_store_that_takes_long_to_look_through_is_looked_through_less_often() 
 
     assert world.perform(looking()) - world.clock == 7.0 / MOST_OF_THE_TIME
     assert world.perform(stored_rules.look(world.context)) - world.clock == LOOK_PAUSE
+
+
+def test_a_quota_that_was_to_block_for_longer_blocks_for_an_hour_and_is_listed() -> None:
+    world = Installation()
+    quota = RateLimit(path="auth/cloud", rate=1.0, interval=3600, block_interval=30 * 86400)
+    world.perform(world.context.records.commit(Changes(puts={keys.QUOTAS: Quotas(rate_limits={"old": quota})})))
+    health = look(world)
+    assert health["problems"] == ["quota_block_clamped"]
+    answers = [world.ask("POST", "auth/cloud/login", {}, "") for _ in range(2)]
+    assert answers[1].response.headers["retry-after"] == str(LONGEST_BLOCK)
+    remedy = health["problem_details"][0]["remedy"]
+    world.must("POST", "sys/quotas/rate-limit/old", json.loads(remedy.partition("old ")[2]))
+    assert world.must("GET", "sys/quotas/rate-limit/old").data["block_interval"] == LONGEST_BLOCK
