@@ -29,7 +29,7 @@ LIMIT: Final = 1000
 MOVES_KEPT: Final = 32
 TYPE_ALIASES: Final[Mapping[str, str]] = {"azure": "cloud"}
 """Other names of types, as existing clients spell them."""
-ID_BYTES: Final = 12
+ID_BYTES: Final = 16
 """How many random bytes a mount is made of."""
 MOUNT_BYTES: Final = 2 * ID_BYTES
 """How many random bytes the default mounts are made of."""
@@ -155,6 +155,8 @@ class MountTable:
     def with_mount(self, mount: Mount) -> MountTable:
         """The table with one mount more; `MOUNT_PATH_IN_USE` when a path would contain another."""
         self._check_path(mount)
+        if any(mount.accessor == other.accessor for other in self.mounts):
+            raise Refused(Code.STORE_CONTENDED, "another mount has drawn the same accessor: try again")
         if len(self.mounts) >= LIMIT:
             raise Refused(Code.MALFORMED_REQUEST, "there are too many mounts")
         return evolve(self, mounts=(*self.mounts, mount))

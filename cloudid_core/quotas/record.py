@@ -34,8 +34,28 @@ def _rate(raw: object) -> float:
 RATE: Final = FieldType(f"number from {LEAST_RATE:f} to {MOST_RATE:.0f}", _rate, schema=schemas.NUMBER)
 
 
+ALIASES: Final = (
+    ("sys/renew", "sys/leases/renew"),
+    ("sys/revoke", "sys/leases/revoke"),
+    ("sys/revoke-prefix", "sys/leases/revoke-prefix"),
+    ("sys/revoke-force", "sys/leases/revoke-force"),
+    ("sys/policy", "sys/policies/acl"),
+    ("sys/mounts/auth", "sys/auth"),
+    ("sys/rotate/keyring", "sys/rotate"),
+)
+"""Paths that lead to the same program as another one: a quota for either counts both."""
+
+
+def _without_alias(path: str) -> str:
+    """Return the path under which quotas count a path, which is in lower case."""
+    for alias, counted in ALIASES:
+        if f"{path}/".startswith(f"{alias}/"):
+            return counted + path[len(alias) :]
+    return path
+
+
 def _normal_path(path: str) -> str:
-    return fold(path.strip("/"))
+    return _without_alias(fold(path.strip("/")))
 
 
 def _path(raw: object) -> str:
@@ -138,6 +158,9 @@ class Quotas:
         if path in self.config.normal.rate_limit_exempt_paths:
             return None
         found = most_specific(self.rate_limits, path, role)
+        if (counted := _without_alias(path)) != path:
+            by_alias = most_specific(self.rate_limits, counted, role)
+            found = max(filter(None, (found, by_alias)), key=lambda limit: limit.rank, default=None)
         return found if found is not None and bool(found.role) is bool(role) else None
 
     def is_own_path(self, limit: RateLimit, path: str) -> bool:

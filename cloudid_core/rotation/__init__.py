@@ -34,5 +34,5 @@ from .identities import keep_identities, self_targets
 from .plan import find_undamaged_plan, replanned
 from .record import Rotation, find_undamaged_rotation
 from .root import HINT_LENGTH, find_root
-from .routes import STATE, RotateForm, as_told, rotate, shown_time, state_of
+from .routes import STATE, RotateForm, rotate, shown_time, state_of
 from .signing_keys import begin_key, issuer_of, keep_signing_keys, make_first, publication_key, replacing, roll_over

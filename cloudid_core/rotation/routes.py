@@ -8,10 +8,10 @@ from attrs import evolve, frozen
 
 from ..credentials import SecretHolder, credentials_of
 from ..effects import Instant, Now
-from ..errors import CloudidError, Code, Refused, reason_of, without_provider_code
+from ..errors import CloudidError, Code, Refused, reason_of
 from ..forms import BOOLEAN, Json, effective, schemas, setting
 from ..messages import ACCEPTED, READ, WRITE, Answer
-from ..routing import PROVIDER, Answers, Call, Route, may_read_config, mount_client, route
+from ..routing import PROVIDER, Answers, Call, Route, mount_client, reason_for, route
 from ..store import Found, retry_on_conflict
 from ..values import Secret, rfc3339
 from .configure import compare_secret, credential_warnings, refused_access
@@ -133,13 +133,8 @@ async def read_rotation(call: Call) -> Answer:
     used = effective(root.record, context.settings.environment)
     source = credentials_of(context, mount, used).source.value
     warnings = await credential_warnings(context, mount, root.record, call.now)
-    told = tuple(as_told(call, warning) for warning in warnings)
-    return Answer(data={"credential_source": source, **state}, warnings=told)
-
-
-def as_told(call: Call, reason: str) -> str:
-    """A reason without the provider's code, for a caller who must not read the mount's configuration."""
-    return reason if may_read_config(call.caller, call.mount) else without_provider_code(reason)
+    shown = tuple(reason_for(call.caller, call.mount, warning) for warning in warnings)
+    return Answer(data={"credential_source": source, **state}, warnings=shown)
 
 
 async def state_of(call: Call, role: str, holder: SecretHolder | None, refused: str = "") -> dict[str, Json]:
@@ -148,11 +143,12 @@ async def state_of(call: Call, role: str, holder: SecretHolder | None, refused: 
     planned = await find_plan(call.context, call.mount.id, role)
     rotation = found.record if found else Rotation(mount_id=call.mount.id)
     key = rotation.key_of(holder.client_secret) if holder else None
+    error = rotation.error or (planned.record.error if planned else "") or refused
     return {
         "phase": rotation.phase.value,
         "last_rotation": shown_time(rotation.rotated_at),
         "next_rotation": shown_time(planned.record.rotate_at) if planned else None,
-        "last_error": as_told(call, rotation.error or (planned.record.error if planned else "") or refused),
+        "last_error": reason_for(call.caller, call.mount, error),
         "note": rotation.note,
         "expires": shown_time(key.expires_at) if key else None,
     }

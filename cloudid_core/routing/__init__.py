@@ -17,5 +17,6 @@ from .routes import (
     may_read_config,
     methods_of,
     name_as_written,
+    reason_for,
     route,
 )

@@ -19,7 +19,7 @@ from ..audit import AuditContext
 from ..context import Context, Due
 from ..deadline import Deadline
 from ..effects import ABSENT, Instant, Program
-from ..errors import Code, Refused
+from ..errors import Code, Refused, without_provider_code
 from ..forms import INTEGER, TEXT, ParsedFields, Schema, bounded, defaults_of, setting
 from ..messages import METHODS, NO_HEADERS, READ, Answer, Operation
 from ..mounts import Mount
@@ -58,8 +58,16 @@ class Proven(msgspec.Struct):
 
 
 def may_read_config(caller: Caller | None, mount: Mount | None) -> bool:
-    """Whether a caller may read how a mount proves itself to the provider: then it is told the provider's codes too."""
-    return caller is not None and mount is not None and caller.acl.allows(READ.value, f"{mount.path}/config")
+    """Return whether a caller may read how a mount authenticates to the provider, and so the provider's codes too."""
+    if caller is None or mount is None:
+        return False
+    path = f"sys/retiring/{mount.accessor}" if mount.retired_at is not None else mount.path
+    return caller.acl.allows(READ.value, f"{path}/config")
+
+
+def reason_for(caller: Caller | None, mount: Mount | None, reason: str) -> str:
+    """Return a reason as this caller may see it: with the provider's code only if it may read the configuration."""
+    return reason if may_read_config(caller, mount) else without_provider_code(reason)
 
 
 class Call(msgspec.Struct, kw_only=True):

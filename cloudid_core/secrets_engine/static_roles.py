@@ -24,7 +24,6 @@ from ..provider import PROOFS, SECRET, Application, applications, lending
 from ..rotation import (
     STATE,
     RotateForm,
-    as_told,
     find_undamaged_plan,
     find_undamaged_rotation,
     forgotten,
@@ -34,7 +33,7 @@ from ..rotation import (
     shown_time,
     state_of,
 )
-from ..routing import PROVIDER, Answers, Call, capture_name, route
+from ..routing import PROVIDER, Answers, Call, capture_name, reason_for, route
 from ..store import Changes, Found, expected, keys, retry_on_conflict
 from ..values import DAY, LONGEST_INTERVAL, LONGEST_SECRET, Schedule, Secret
 from . import roles
@@ -164,7 +163,7 @@ async def write_static_role(call: Call) -> Answer:
         try:
             answer = await rotate(call, capture_name(call))
         except CloudidError as failure:
-            reason = as_told(call, reason_of(failure))
+            reason = reason_for(call.caller, call.mount, reason_of(failure))
             return Answer(warnings=(*warnings, f"the role has no secret yet, and is given one later: {reason}"))
         if answer.status:
             warnings = (*warnings, "the role has no secret yet: the provider does not accept the new one so far")

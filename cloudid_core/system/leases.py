@@ -8,9 +8,10 @@ from functools import partial
 from typing import Final
 
 from attrs import evolve, frozen
+from msgspec.structs import replace
 
 from ..effects import ListKeys
-from ..errors import Code, Refused, reason_of
+from ..errors import Code, Refused, reason_of, without_provider_code
 from ..forms import BOOLEAN, INTEGER, SECONDS, TEXT, Json, Terms, bounded, grant, one_of, schemas, setting
 from ..leases import (
     Attempts,
@@ -29,7 +30,7 @@ from ..leases import (
 from ..messages import ACCEPTED, LIST, NOTHING, READ, WRITE, Answer
 from ..mounts import AUTH, SYSTEM, mount_table
 from ..policies import load_acl, without_default
-from ..routing import DONE, LEFT, PROVIDER, Answers, Call, PageForm, Route, route
+from ..routing import DONE, LEFT, PROVIDER, Answers, Call, PageForm, Route, may_read_config, reason_for, route
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..tokens import Token, find_token, lineage
 from ..tokens import revoke as revoke_token
@@ -84,7 +85,9 @@ async def look_up(call: Call) -> Answer:
     found = await _find(call, _lease_id(call))
     if found is None:
         raise Refused(Code.LEASE_NOT_FOUND)
-    return Answer(data=described(found.record, call.now))
+    lease, mounts = found.record, (await mount_table(call.context.records)).record
+    reason = reason_for(call.caller, mounts.with_storage(lease.mount_id), lease.reason)
+    return Answer(data=described(evolve(lease, reason=reason), call.now))
 
 
 def described(lease: Lease, now: float) -> dict[str, Json]:
@@ -206,7 +209,13 @@ async def revoke_prefix(call: Call) -> Answer:
         return Answer(status=ACCEPTED, wake_at=call.now)
     for scope in scopes:
         await attempts.work_off(scope)
-    return await attempts.answer(f"sys/leases/lookup/{path}", wake_at=attempts.due_at)
+    answer = await attempts.answer(f"sys/leases/lookup/{path}", wake_at=attempts.due_at)
+    if not answer.data:
+        return answer
+    # The leases of a prefix may belong to several mounts: codes are shown to a caller who may know those of all.
+    may_know = all(may_read_config(call.caller, scope.mount) for scope in scopes)
+    reasons = [reason if may_know else without_provider_code(reason) for reason in answer.data["reasons"]]
+    return replace(answer, data={**answer.data, "reasons": reasons})
 
 
 async def _revoke_tokens(call: Call, scopes: Sequence[Scope]) -> None:
@@ -283,8 +292,13 @@ async def list_stuck(call: Call) -> Answer:
     mount_ids = {keys.lease(lease_id): mount_id for mount_id, lease_id in map(_stuck_lease, names)}
     leases, damaged = await call.context.records.find_all_fresh(tuple(mount_ids), Lease)
     reasons = {found.key: found.record.reason for found in leases} | {each.key: reason_of(each) for each in damaged}
+    mounts = (await mount_table(call.context.records)).record
     stuck = [
-        {"lease_id": key.removeprefix(keys.LEASES), "mount_id": mount_id, "error": reasons[key]}
+        {
+            "lease_id": key.removeprefix(keys.LEASES),
+            "mount_id": mount_id,
+            "error": reason_for(call.caller, mounts.with_storage(mount_id), reasons[key]),
+        }
         for key, mount_id in mount_ids.items()
         if key in reasons
     ]

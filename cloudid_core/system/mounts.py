@@ -46,7 +46,7 @@ from ..mounts import (
     new_mount,
 )
 from ..quotas import Quotas, forget_quotas
-from ..routing import COPIED, LEFT, Answers, Call, Route, route
+from ..routing import COPIED, LEFT, Answers, Call, Route, reason_for, route
 from ..settings import Settings
 from ..store import Changes, keys, retry_on_conflict
 from ..values import listing, mount_path, uuid_text
@@ -220,6 +220,7 @@ async def disable(kind: str, call: Call) -> Answer:
     if not remains.count:
         return Answer(wake_at=call.now)
     reasons = tuple(dict.fromkeys((*reasons, *remains.reasons)))[:REASONS]
+    reasons = tuple(reason_for(call.caller, mount, reason) for reason in reasons)
     data: dict[str, Json] = {"left": remains.count, "reasons": reasons, "path": f"sys/retiring/{mount.accessor}"}
     return Answer(status=ACCEPTED, data=data, wake_at=call.now)
 

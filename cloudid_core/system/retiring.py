@@ -16,7 +16,7 @@ from ..leases import Remains, drop_remains, try_at_once, what_remains
 from ..messages import DELETE, LIST, READ, WRITE, Answer, Operation
 from ..mounts import AUTH, SECRET, Mount, mount_table
 from ..provider import Provisioned
-from ..routing import PROVIDER, Call, RouteTable, route
+from ..routing import PROVIDER, Call, RouteTable, reason_for, route
 from ..secrets_engine import config as engine_config
 from ..secrets_engine import routes as engine_routes
 from ..values import rfc3339
@@ -85,7 +85,7 @@ async def read_retiring(call: Call) -> Answer:
         "roles": remains.roles,
         "damaged": remains.damaged,
         "rotating": remains.is_rotating,
-        "reasons": list(remains.reasons),
+        "reasons": [reason_for(call.caller, mount, reason) for reason in remains.reasons],
         "attempts": remains.attempts,
         "next_attempt": None if remains.next_at is None else rfc3339.show(remains.next_at),
     }

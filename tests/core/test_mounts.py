@@ -29,13 +29,15 @@ from cloudid_core.store.records import decode, encode
 SETTINGS = Settings(master_key=Secret("00" * 32), default_lease_ttl=100, max_lease_ttl=1000)
 
 
-def mount(path: str, kind: str = SECRET, default_lease_ttl: int = 0, max_lease_ttl: int = 0) -> Mount:
+def mount(
+    path: str, kind: str = SECRET, default_lease_ttl: int = 0, max_lease_ttl: int = 0, accessor: str = ""
+) -> Mount:
     return Mount(
         id=path,
         path=path,
         kind=kind,
         type="cloud",
-        accessor=f"cloud_{path}",
+        accessor=accessor or f"cloud_{path}",
         default_lease_ttl=default_lease_ttl,
         max_lease_ttl=max_lease_ttl,
     )
@@ -135,7 +137,7 @@ def test_a_retired_mount_is_found_by_its_id_only() -> None:
     assert "cloud" not in retired.by_id
     assert retired.retired["cloud"].retired_at == 5.0
     assert retired.with_storage("cloud") is retired.retired["cloud"]
-    again = retired.with_mount(mount("cloud", default_lease_ttl=1))
+    again = retired.with_mount(mount("cloud", default_lease_ttl=1, accessor="another"))
     assert again.by_path["cloud"].default_lease_ttl == 1
     assert retired.without("cloud") == MountTable()
 
@@ -182,8 +184,16 @@ def test_a_mount_has_its_own_lifetimes_or_those_of_the_service(
 def test_a_new_mount_has_random_ids_and_keeps_the_spelling_of_its_type() -> None:
     plain = new_mount(SECRET, "cloud", "cloud", bytes(range(ID_BYTES)))
     alias = new_mount(AUTH, "auth/azure", "azure", bytes(ID_BYTES))
-    assert (plain.id, plain.accessor, plain.type_alias) == ("0001020304050607", "cloud_08090a0b", "")
-    assert (alias.type, alias.type_alias, alias.accessor) == ("cloud", "azure", "auth_azure_00000000")
+    assert (plain.id, plain.accessor, plain.type_alias) == ("0001020304050607", "cloud_08090a0b0c0d0e0f", "")
+    assert (alias.type, alias.type_alias, alias.accessor) == ("cloud", "azure", "auth_azure_0000000000000000")
+
+
+def test_no_two_mounts_have_one_accessor() -> None:
+    """The subjects of federated credentials name it. A retired mount keeps its own."""
+    made = table("cloud")
+    for others in (made, made.with_retired(made.by_path["cloud"], 5.0)):
+        with pytest.raises(Refused, match="accessor"):
+            others.with_mount(mount("other", accessor=made.by_path["cloud"].accessor))
 
 
 def test_both_components_are_mounted_from_the_start() -> None:

@@ -290,6 +290,25 @@ def test_a_revocation_that_the_provider_does_not_do_is_no_success(
     assert world.lease(lease_id) is None
 
 
+@pytest.mark.parametrize("may_read_config", [True, False])
+def test_the_reason_of_a_lease_names_the_providers_code_only_to_who_may_read_the_configuration(
+    may_read_config: bool,
+) -> None:
+    world = engine_with_roles()
+    lease_id = world.issue("fresh")
+    world.fail("arm", status=403, code="AuthorizationFailed")
+    world.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id})
+    policy = 'path "sys/leases*" { capabilities = ["read", "update", "sudo"] }\n'
+    policy += 'path "cloud/config" { capabilities = ["read"] }' if may_read_config else ""
+    world.must("POST", "sys/policies/acl/reader", {"policy": policy})
+    token = world.must("POST", "auth/token/create", {"policies": ["reader"]}).auth["client_token"]
+    looked_up = world.must("PUT", LOOK_UP, {"lease_id": lease_id}, token).data["revoke_error"]
+    [stuck] = world.must("GET", "sys/leases", None, token).data["leases"]
+    for reason in (looked_up, stuck["error"]):
+        assert "403" in reason
+        assert ("AuthorizationFailed" in reason) is may_read_config
+
+
 def test_the_secret_of_a_fresh_application_dies_although_applications_cannot_be_read_or_deleted() -> None:
     """Its key id is known from the issue on, so that nothing has to be looked up."""
     world = engine_with_roles()

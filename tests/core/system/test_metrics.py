@@ -118,6 +118,7 @@ def test_every_cache_that_grows_is_told() -> None:
         "groups",
         "collections",
         "credential_failures",
+        "operators",
         "quotas",
         "read_budgets",
     }
