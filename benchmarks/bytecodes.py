@@ -2,8 +2,10 @@
 
     python -m benchmarks.bytecodes [--functions N]
 
-It is the `request` of `benchmarks.login_verification`, for tokens whose signatures have held before. It exits with 1
-when there are more than `BOUND`. Every version of Python compiles to other bytecodes: the bound is for `VERSION`.
+It is the `request` of `benchmarks.login_verification`, counted twice: warm, for tokens whose signatures were verified
+before, and cold, for tokens that the service sees for the first time. All other caches are full in both. It exits with
+1 when a login takes more than its row of `BOUNDS`. Every version of Python compiles to other bytecodes: the bounds are
+for `VERSION`.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -19,13 +22,18 @@ from .login_verification import request
 
 MEMBERS: Final = 16
 VERSION: Final = (3, 11)
-BOUND: Final = 2975
+WARM: Final = "warm"
+COLD: Final = "cold"
+BOUNDS: Final[Mapping[str, int]] = {WARM: 2975, COLD: 3437}
 
 
-def count() -> Counter[str]:
-    """The bytecodes of a login by function."""
-    log_in_all = request(raise_fleet(MEMBERS), is_warm=True).run
+def count(kind: str) -> Counter[str]:
+    """Count the bytecodes of a warm or a cold login by function."""
+    contender = request(raise_fleet(MEMBERS), is_warm=kind == WARM)
+    log_in_all = contender.run
     log_in_all()  # caches are full, and what is loaded late is there
+    if kind == COLD:
+        contender.prepare()  # forgets the verified signatures
     codes: Counter[CodeType] = Counter()
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
@@ -50,11 +58,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bytecodes", description=__doc__.split("\n")[0])
     parser.add_argument("--functions", type=int, default=20, help="how many functions are listed (20)")
     options = parser.parse_args()
-    found = count()
-    for name, times in found.most_common(options.functions):
-        print(f"{times:6} {name}")
-    print(f"{found.total():6} in all, at most {BOUND} with Python {'.'.join(map(str, VERSION))}")
-    return int(sys.version_info[:2] == VERSION and found.total() > BOUND)
+    counts = {kind: count(kind) for kind in BOUNDS}
+    for kind, bound in BOUNDS.items():
+        print(f"{kind} login")
+        for name, times in counts[kind].most_common(options.functions):
+            print(f"{times:6} {name}")
+        print(f"{counts[kind].total():6} in all, at most {bound} with Python {'.'.join(map(str, VERSION))}")
+    is_over = any(counts[kind].total() > bound for kind, bound in BOUNDS.items())
+    return int(sys.version_info[:2] == VERSION and is_over)
 
 
 if __name__ == "__main__":
