@@ -124,7 +124,6 @@ def verification(fleet: Fleet, *, is_warm: bool) -> Contender:
                 audience=AUDIENCE,
                 issuers=issuers,
                 tenant_id=fleet.tenant_id,
-                max_jwt_exp=0,
             )
             verdict = decide(claims, NO_FACTS, bounds, form, "needed")
             assert type(verdict) is Verified

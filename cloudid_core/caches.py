@@ -79,8 +79,9 @@ class Caches(JwtCaches):
         self.tokens: Bounded[str, Any] = Bounded(settings.record_cache_size)
         """As `records`, for tokens that were used. Each use reads the version, so what ends a token counts at once.
         A record has no secret: of its token's text it holds a keyed hash only, which is refused as a token."""
-        self.snapshots: Bounded[Hashable, Any] = Bounded(settings.record_cache_size)
-        """What logins rest on, by mount and role; each knows the versions that it was made of."""
+        self.login_mounts: Bounded[str, Any] = Bounded(256)
+        """What logins rest on, by the id of their mount, and through it what they rest on by role; each knows the
+        versions that it was made of."""
         self.facts: Bounded[Hashable, Any] = Bounded(settings.fact_cache_size)
         """What the provider said about machines, principals and api-versions."""
         self.read_budgets: Bounded[Hashable, Any] = Bounded(1024)
@@ -115,5 +116,7 @@ class Caches(JwtCaches):
         """
         self.refused_logins: Bounded[Hashable, Any] = Bounded(128)
         """The last refusals by machine and codes."""
+        self.unaccepted_logins: Bounded[Hashable, Any] = Bounded(64)
+        """The last refusals of logins whose token was not accepted, by mount, source address and codes."""
         self.acls: Bounded[Hashable, Any] = Bounded(1024)
         """What sets of policies allow, by the names in a token; each knows the versions that it was made of."""

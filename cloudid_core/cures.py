@@ -221,7 +221,8 @@ _COMMON: Final[Mapping[Code, Cure]] = {
         "cloudid read PATH --help-path",
     ),
     Code.LOGINS_THROTTLED: Cure(
-        "Many logins from this address had no valid signature.", "Mend what sends them, and wait a minute."
+        "Many logins from this address had no valid token: it was forged, expired or meant for another audience.",
+        "Fix what sends them, and wait a minute.",
     ),
     Code.RATE_LIMIT_EXCEEDED: Cure(
         "A quota of requests is used up.", "Try again later, or raise the quota.", "LIST sys/quotas/rate-limit"

@@ -47,7 +47,7 @@ class Code(Enum):
     HEAD_TOO_LARGE = 431, "the request head is too large"
 
     RATE_LIMIT_EXCEEDED = 429, "rate limit quota exceeded"
-    LOGINS_THROTTLED = 429, "too many logins from this source had no valid signature"
+    LOGINS_THROTTLED = 429, "too many logins from this source had no valid token"
     LEASE_COUNT_EXCEEDED = 429, "lease count quota exceeded"
     WRAPPED_COUNT_EXCEEDED = 429, "too many answers wrapped for this token wait to be unwrapped"
 

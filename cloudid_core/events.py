@@ -75,7 +75,8 @@ class RequestAnswered(Event, frozen=True, kw_only=True, tag="response"):
     """A request got its answer, whatever it was. `codes` are those of a refusal.
 
     `role` is the role of a login or of credentials; `accessor` that of the token that a login or a creation gave.
-    `principal_id` and `resource_id` are what the JWT of a login says, refused or not, once its signature has held.
+    `principal_id` and `resource_id` are what the JWT of a login says, refused or not, once the mount has accepted it;
+    until then a login has no `role` here either.
     """
 
     request_id: str

@@ -31,7 +31,16 @@ from .quotas import count_failed_login
 from .rotation import keep_identities, keep_plans, keep_signing_keys
 from .settings import Settings
 from .store import Records, Sealer
-from .system import TROUBLES, declare_devices, metrics_answer, node_numbers, note_login, stored_rules, try_devices_again
+from .system import (
+    TROUBLES,
+    declare_devices,
+    metrics_answer,
+    node_numbers,
+    note_login,
+    note_unaccepted,
+    stored_rules,
+    try_devices_again,
+)
 from .tokens import Sweep, make_own_token
 from .values import Secret
 from .wrapping import take_back
@@ -189,15 +198,21 @@ class Service:
     async def _refused(self, refusal: Refused, failure: Exception | None, exchange: Exchange) -> Response:
         """The response to a refusal, once its event is recorded. Otherwise it says no more than that."""
         response = render_refusal(refusal, failure, exchange.request_id)
+        if exchange.is_login:
+            exchange.hide_role(refusal.code)
         try:
             answered = exchange.answered(response, response_entries(exchange, refusal.problems))
             await Record(answered)
         except RecordFailed as unrecorded:
             self.context.node.last_record_failed = True
             response = render_refusal(Refused(Code.AUDIT_UNAVAILABLE), unrecorded, exchange.request_id)
+            if exchange.is_login:
+                exchange.hide_role(Code.AUDIT_UNAVAILABLE)
             answered = exchange.answered(response)
             await record_if_possible(answered)  # the log may take it
         note_login(self.context.caches, answered, exchange.proven)
+        if exchange.is_login and exchange.is_executed and not exchange.proven.principal_id:
+            note_unaccepted(self.context.caches, answered, exchange.proven)
         return with_headers(response, exchange.headers) if exchange.headers else response
 
     def undelivered(self, response: Response) -> Program[None]:

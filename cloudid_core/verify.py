@@ -23,6 +23,7 @@ from .auth_method import (
     Role,
     UnknownKey,
     check_claims,
+    check_lifetime,
     check_role,
     decide,
     given_facts,
@@ -187,8 +188,8 @@ class Verifier:
                 audience=self._audience,
                 issuers=key_set.issuers,
                 tenant_id=key_set.tenant_id,
-                max_jwt_exp=role.max_jwt_exp,
             )
+            check_lifetime(claims, now, role.max_jwt_exp)
             known = given_facts(msgspec.to_builtins(facts), claims)
             verdict = decide(claims, known, role.bounds, _form(claims), self._machine_check)
         except UnknownKey as unknown:

@@ -278,23 +278,28 @@ def check_claims(
     audience: str,
     issuers: frozenset[str],
     tenant_id: str,
-    max_jwt_exp: float,
     fail: Fail = refuse,
 ) -> None:
-    """Call `fail` for a token of another issuer, audience, tenant or time, each with its own code.
+    """Call `fail` for each claim that shows that the token is not for this mount, or not for now.
 
-    `leeway` (seconds) forgives a clock that is behind the issuer's; nothing forgives a token that has expired. A token
-    may last `max_jwt_exp` seconds from now at most; 0: as long as it likes.
+    Azure signs the tokens of all tenants with the same keys, so a verified signature alone says nothing about who sent
+    a token. A token that passes these checks is *accepted*: only then may its claims and the role that its login names
+    have any effect. `leeway` (seconds) forgives a clock that is behind the issuer's; nothing forgives a token that has
+    expired.
     """
     if claims.issuer not in issuers:
         fail(Code.JWT_ISSUER_MISMATCH)
-    if audience not in claims.audiences:
-        fail(Code.JWT_AUDIENCE_MISMATCH)
     if not folds_to(tenant_id, claims.tenant_id):
         fail(Code.JWT_TENANT_MISMATCH)
+    if audience not in claims.audiences:
+        fail(Code.JWT_AUDIENCE_MISMATCH)
     if claims.expires_at <= now:
         fail(Code.JWT_EXPIRED)
     if claims.valid_from > now + leeway:
         fail(Code.JWT_NOT_YET_VALID)
+
+
+def check_lifetime(claims: Claims, now: Instant, max_jwt_exp: float, fail: Fail = refuse) -> None:
+    """Call `fail` for an accepted token that is valid for more than `max_jwt_exp` seconds from now; 0 allows any."""
     if max_jwt_exp and claims.expires_at > now + max_jwt_exp:
         fail(Code.JWT_EXPIRES_TOO_LATE)

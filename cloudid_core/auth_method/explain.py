@@ -19,6 +19,7 @@ from ..errors import Code, Refused, reason_of
 from ..forms import ANY, TEXT, schemas, setting
 from ..messages import WRITE, Answer
 from ..mounts import mount_table
+from ..policies import Acl
 from ..provider import PROVIDER_FAILURES, Machine, known_keys, refusal_of
 from ..routing import PROVIDER, Call, route
 from ..store import retry_on_conflict
@@ -40,6 +41,12 @@ class ExplainForm(LoginForm):
     claims: Any = setting(ANY, None, "The payload of a token as data; `iss`, `aud`, `tid` and `exp` may be left out.")
     facts: Any = setting(ANY, None, "With `claims`: what the provider says of `machine` and `groups`; null: unknown.")
     remote_address: str = setting(TEXT, "", "Where the login comes from; empty: not decided.")
+
+
+def may_explain(acl: Acl, mount_path: str) -> bool:
+    """Return whether a caller may see what the roles and the configuration of a mount demand of a login."""
+    path = f"{mount_path}/explain"
+    return acl.is_sudo(path) and acl.allows(WRITE.value, path)
 
 
 CHECK: Final = schemas.members(TEXT="check verdict code", expected=schemas.ANY, found=schemas.ANY)
@@ -64,15 +71,15 @@ async def explain_login(call: Call) -> Answer:
     role = snapshot.role
     warnings: tuple[str, ...] = ()
     if form.claims is not None:
-        key_set = known_keys(snapshot.identity, call.now) or await fetched_keys(call, snapshot)
+        key_set = known_keys(snapshot.base.identity, call.now) or await fetched_keys(call, snapshot.base)
         if not isinstance(form.claims, dict):
             raise Refused(Code.FIELD_INVALID, '"claims" must be an object')
-        trust = trust_of(call.context.settings, snapshot, key_set)
+        trust = trust_of(call.context.settings, snapshot.base, key_set)
         claims = given_claims(form.claims, trust, call.now, call.context.caches)
         facts = given_facts(form.facts or {}, claims)
     else:
         try:
-            claims, key_set = await verified_claims(call, form, snapshot)
+            claims, key_set = await verified_claims(call, form, snapshot.base)
         except Refused as refusal:
             if refusal.code not in UNVERIFIED:
                 raise
@@ -86,7 +93,7 @@ async def explain_login(call: Call) -> Answer:
         facts=facts,
         role=role,
         form=form,
-        trust=trust_of(call.context.settings, snapshot, key_set),
+        trust=trust_of(call.context.settings, snapshot.base, key_set),
         now=call.now,
         address=form.remote_address or None,
     )
@@ -97,7 +104,7 @@ async def _provider_facts(
     call: Call, form: ExplainForm, snapshot: Snapshot, claims: Claims
 ) -> tuple[Facts, tuple[str, ...]]:
     """The facts that the decision rests on. What the provider cannot tell now stays unknown, with a warning."""
-    facts = facts_at_hand(snapshot.identity, claims, call.now)
+    facts = facts_at_hand(snapshot.base.identity, claims, call.now)
     bounds, machine_check = snapshot.role.bounds, call.context.settings.machine_check
     on_machine, on_groups = rests_on_machine(claims, bounds, form, machine_check), rests_on_groups(claims, bounds)
     needs = Needs(on_machine and facts.machine is NOT_ASKED, on_groups and facts.groups is NOT_ASKED)

@@ -20,7 +20,7 @@ from ..forms import Json
 from ..provider import Machine
 from ..values import network, rfc3339
 from .bounds import BOUNDS, Bound
-from .claims import Claims, NamedMachine, check_claims
+from .claims import Claims, NamedMachine, check_claims, check_lifetime
 from .decision import (
     NOT_ASKED,
     Facts,
@@ -168,6 +168,12 @@ def explanation_of(case: Case) -> Explanation:
     return Explanation(case.claims.token_type, tuple(checks), tuple(failures))
 
 
+def checks_of_token(case: Case) -> tuple[Check, ...]:
+    """Return the checks by which a mount accepts a token, without those that depend on a role."""
+    failures = _failures(case)
+    return tuple(_check(rule, case, failures) for rule in TOKEN_RULES)
+
+
 def record_key(claims: Claims, form: LoginForm, verified: Verified) -> Hashable:
     """What tells, under one role, which checks a login has met that was admitted. Few are different."""
     other = claims.other
@@ -187,8 +193,6 @@ def _failures(case: Case) -> list[Code]:
     """The codes of all checks that fail, in the order of a login."""
     failures: list[Code] = []
     fail, role, trust = failures.append, case.role, case.trust
-    if case.address is not None and not network.contains(role.token_bound_cidrs, case.address):
-        fail(Code.SOURCE_ADDRESS_REFUSED)
     check_claims(
         case.claims,
         now=case.now,
@@ -196,9 +200,11 @@ def _failures(case: Case) -> list[Code]:
         audience=trust.audience,
         issuers=trust.issuers,
         tenant_id=trust.tenant_id,
-        max_jwt_exp=role.max_jwt_exp,
         fail=fail,
     )
+    if case.address is not None and not network.contains(role.token_bound_cidrs, case.address):
+        fail(Code.SOURCE_ADDRESS_REFUSED)
+    check_lifetime(case.claims, case.now, role.max_jwt_exp, fail)
     check_what_is_signed(case.claims, role.bounds, case.form, fail)
     if case.rests_on_machine and case.facts.machine is not NOT_ASKED:
         check_machine(case.claims, case.facts.machine, role.bounds, case.form, fail)
@@ -287,17 +293,10 @@ def _rule(bound: Bound) -> Rule:
 PLACE: Final = ("subscription_id", "resource_group_name")
 """What a login says of its machine whichever machine it is."""
 
-RULES: Final = (
-    Rule(
-        "token_bound_cidrs",
-        Code.SOURCE_ADDRESS_REFUSED,
-        lambda case: case.address,
-        bound=lambda role: role.token_bound_cidrs,
-        is_known=lambda case: case.address is not None,
-    ),
+TOKEN_RULES: Final = (
     Rule("iss", Code.JWT_ISSUER_MISMATCH, lambda case: case.claims.issuer, lambda case: sorted(case.trust.issuers)),
-    Rule("aud", Code.JWT_AUDIENCE_MISMATCH, lambda case: list(case.claims.audiences), lambda case: case.trust.audience),
     Rule("tid", Code.JWT_TENANT_MISMATCH, lambda case: case.claims.tenant_id, lambda case: case.trust.tenant_id),
+    Rule("aud", Code.JWT_AUDIENCE_MISMATCH, lambda case: list(case.claims.audiences), lambda case: case.trust.audience),
     Rule(
         "exp",
         Code.JWT_EXPIRED,
@@ -309,6 +308,18 @@ RULES: Final = (
         Code.JWT_NOT_YET_VALID,
         lambda case: rfc3339.show(case.claims.valid_from),
         lambda case: f"not after {rfc3339.show(case.now + case.trust.leeway)}",
+    ),
+)
+"""The checks that a token must pass to be accepted. None of them depends on the role."""
+
+RULES: Final = (
+    *TOKEN_RULES,
+    Rule(
+        "token_bound_cidrs",
+        Code.SOURCE_ADDRESS_REFUSED,
+        lambda case: case.address,
+        bound=lambda role: role.token_bound_cidrs,
+        is_known=lambda case: case.address is not None,
     ),
     Rule(
         "max_jwt_exp",

@@ -1,9 +1,12 @@
-"""Login: from a machine's signed identity to a service token. The story, in order.
+"""Login: from a machine's signed identity to a service token, in the order of its steps.
 
-Answers depend on roles only after the signature is verified. Checks that need no network come first; the decision
-itself is one pure function. A token is committed, and a refusal given, only if configuration, role and mount have not
-changed since the decision read them: otherwise the login starts again. Where the mounts have changed, the whole request
-does: dispatch looks up the route and the audit devices anew.
+First the mount accepts the token: signature, issuer, tenant, audience, times. Azure signs the tokens of all tenants
+with the same keys, so a signature alone proves nothing. Only then does anything depend on the role: its existence, the
+source address, the bounds. Checks that need no network come first; the decision itself is one pure function.
+
+A token is committed, and a refusal given, only if configuration, role and mount have not changed since the decision
+read them: otherwise the login starts again. Where the mounts have changed, the whole request does: dispatch looks up
+the route and the audit devices anew.
 """
 
 from __future__ import annotations
@@ -37,15 +40,30 @@ from ..store import NONCE_SIZE, Changes, retry_on_conflict
 from ..tokens import RANDOM_SIZE
 from ..tokens.issue import issue
 from ..values import network
-from .claims import Claims, OtherClaim, check_claims
-from .decision import NOT_ASKED, Facts, Needs, Verified, decide
+from .claims import Claims, OtherClaim, check_claims, check_lifetime
+from .decision import NO_FACTS, NOT_ASKED, Facts, Needs, Verified, decide
 from .explanation import Case, Trust, explanation_of, record_key
 from .form import LoginForm, validate
-from .snapshot import Snapshot, cached_snapshot, read_snapshot
+from .roles import Role
+from .snapshot import MountSnapshot, Snapshot, read_mount, read_role
 from .verification import UnknownKey, verify_login_jwt
 
-UNSIGNED: Final = frozenset({Code.LOGIN_REFUSED, Code.JWT_MALFORMED})
-"""Codes of logins without a valid signature."""
+NOT_ACCEPTED: Final = frozenset(
+    {
+        Code.FIELD_INVALID,  # a token that is too long
+        Code.JWT_MALFORMED,
+        Code.LOGIN_REFUSED,
+        Code.JWT_CLAIM_MISSING,
+        Code.JWT_ISSUER_MISMATCH,
+        Code.JWT_TENANT_MISMATCH,
+        Code.JWT_AUDIENCE_MISMATCH,
+        Code.JWT_EXPIRED,
+        Code.JWT_NOT_YET_VALID,
+    }
+)
+"""Codes of logins whose token the mount does not accept. They count toward the throttle of their source."""
+_NO_ROLE: Final = Role()
+_NO_FORM: Final = LoginForm()
 
 
 async def log_in(call: Call) -> Answer:
@@ -59,12 +77,12 @@ async def log_in(call: Call) -> Answer:
     except Refused:
         await unchanged_mounts(call.context.records, call.mounts_version)
         raise
-    snapshot = cached_snapshot(call.context, call.mount.id, form.role.lower())
-    if snapshot is not None and snapshot.mounts_version == call.mounts_version:
+    base: MountSnapshot | None = call.context.caches.login_mounts.peek(call.mount.id)
+    if base is not None and base.mounts_version == call.mounts_version:
         try:
-            return await _log_in_on(snapshot, call, form)
+            return await _log_in_on(base, call, form)
         except Conflict:
-            pass  # the snapshot is out of date
+            pass  # a snapshot is out of date
     return await _log_in_anew(call, form)
 
 
@@ -73,32 +91,52 @@ async def _log_in_anew(call: Call, form: LoginForm) -> Answer:
     if call.trail is not None:
         call.trail.decision = None  # the one before does not count
     call.proven.principal_id, call.proven.resource_id, call.proven.case = "", "", None
+    call.proven.lacks_role = False
     mounts = await unchanged_mounts(call.context.records, call.mounts_version)
-    snapshot = await read_snapshot(call.context, mounts, call.mount.id, form.role.lower())
-    return await _log_in_on(snapshot, call, form)
+    base = await read_mount(call.context, mounts, call.mount.id)
+    return await _log_in_on(base, call, form, is_anew=True)
 
 
-async def _log_in_on(snapshot: Snapshot, call: Call, form: LoginForm) -> Answer:
-    """The answer under a snapshot. `Conflict` when the snapshot is out of date; a refusal does not count then."""
+async def _log_in_on(base: MountSnapshot, call: Call, form: LoginForm, is_anew: bool = False) -> Answer:
+    """The answer under a snapshot of the mount. `Conflict` when what was read is out of date; a refusal does not count
+    then. `is_anew`: a cached role may be what was out of date.
+
+    Until the mount has accepted the token, nothing reads, caches or notes the role that the form names: the work would
+    show which roles exist to every caller, or to the machines of all tenants.
+    """
     settings, proven = call.context.settings, call.proven
     try:
-        claims, key_set = await verified_claims(call, form, snapshot)
-        proven.principal_id = claims.principal_id
-        if claims.machine is not None:
-            proven.resource_id = claims.machine.written
-        facts, role = facts_at_hand(snapshot.identity, claims, call.now), snapshot.role
+        claims, key_set = await verified_claims(call, form, base)
         try:
-            if role.token_bound_cidrs and not network.contains(role.token_bound_cidrs, call.remote_address):
-                raise Refused(Code.SOURCE_ADDRESS_REFUSED)
             check_claims(
                 claims,
                 now=call.now,
                 leeway=settings.leeway,
-                audience=snapshot.config.resource,
+                audience=base.config.resource,
                 issuers=key_set.issuers,
                 tenant_id=key_set.tenant_id,
-                max_jwt_exp=role.max_jwt_exp,
             )
+        except Refused:
+            proven.case = partial(_token_case, claims, trust_of(settings, base, key_set), call.now)
+            raise
+    except (Refused, *PROVIDER_FAILURES) as failure:
+        await base.confirm()
+        if isinstance(failure, Refused) and failure.code in NOT_ACCEPTED:
+            count_failed_login(call.context, call.remote_address, call.now)
+        raise
+    proven.principal_id = claims.principal_id
+    if claims.machine is not None:
+        proven.resource_id = claims.machine.written
+    snapshot = base.roles.peek(form.role.lower())
+    if snapshot is None or is_anew:
+        snapshot = await read_role(base, form.role.lower())
+    try:
+        role, facts = snapshot.role, facts_at_hand(base.identity, claims, call.now)
+        try:
+            if role.token_bound_cidrs and not network.contains(role.token_bound_cidrs, call.remote_address):
+                raise Refused(Code.SOURCE_ADDRESS_REFUSED)
+            if role.max_jwt_exp:
+                check_lifetime(claims, call.now, role.max_jwt_exp)
             if claims.other is not None:
                 await Record(_ignored(claims.other, call, snapshot))
             verdict = decide(claims, facts, role.bounds, form, settings.machine_check)
@@ -119,10 +157,9 @@ async def _log_in_on(snapshot: Snapshot, call: Call, form: LoginForm) -> Answer:
                 decision = snapshot.admitted[kind] = explanation_of(case()).decision
             call.trail.decision = decision
         answer = await _issue(call, snapshot, claims, verdict)
-    except (Refused, *PROVIDER_FAILURES) as failure:
+    except (Refused, *PROVIDER_FAILURES):
+        proven.lacks_role = not snapshot.has_role
         await snapshot.confirm()
-        if isinstance(failure, Refused) and failure.code in UNSIGNED:
-            count_failed_login(call.context, call.remote_address, call.now)
         raise
     form.jwt, proven.case = "", case  # what is remembered of a login holds no JWT
     return answer
@@ -136,7 +173,7 @@ async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verifi
         snapshot.template,
         random[:RANDOM_SIZE],
         now=call.now,
-        display_name=snapshot.display_prefix + claims.principal_id,
+        display_name=snapshot.base.display_prefix + claims.principal_id,
         metadata=verdict.metadata(snapshot.role_name),
     )
     changes, nonces = Changes(snapshot.expects, issued.puts), random[RANDOM_SIZE:]
@@ -157,14 +194,19 @@ def _case(
     address: str,
 ) -> Case:
     """What the decision rests on, made when somebody looks at it: most logins are never looked at."""
-    trust = trust_of(settings, snapshot, key_set)
+    trust = trust_of(settings, snapshot.base, key_set)
     return Case(claims=claims, facts=facts, role=snapshot.role, form=form, trust=trust, now=now, address=address)
 
 
-def trust_of(settings: Settings, snapshot: Snapshot, key_set: KeySet) -> Trust:
+def _token_case(claims: Claims, trust: Trust, now: Instant) -> Case:
+    """The case of a token that the mount does not accept: nothing of the role or the form is part of it."""
+    return Case(claims=claims, facts=NO_FACTS, role=_NO_ROLE, form=_NO_FORM, trust=trust, now=now)
+
+
+def trust_of(settings: Settings, base: MountSnapshot, key_set: KeySet) -> Trust:
     """What the mount demands of tokens."""
     return Trust(
-        audience=snapshot.config.resource,
+        audience=base.config.resource,
         tenant_id=key_set.tenant_id,
         issuers=key_set.issuers,
         leeway=settings.leeway,
@@ -172,31 +214,31 @@ def trust_of(settings: Settings, snapshot: Snapshot, key_set: KeySet) -> Trust:
     )
 
 
-async def verified_claims(call: Call, form: LoginForm, snapshot: Snapshot) -> tuple[Claims, KeySet]:
+async def verified_claims(call: Call, form: LoginForm, base: MountSnapshot) -> tuple[Claims, KeySet]:
     """The claims of a token whose signature holds, and the keys it was verified with.
 
     Clients that send a file (`jwt=@FILE`) send the end of its line with the token.
     """
-    context, key_set = call.context, known_keys(snapshot.identity, call.now) or await fetched_keys(call, snapshot)
+    context, key_set = call.context, known_keys(base.identity, call.now) or await fetched_keys(call, base)
     while True:
         try:
             return verify_login_jwt(
                 form.jwt.strip(), key_set, context.caches, call.mount.id, context.settings.jwt_limit
             ), key_set
         except UnknownKey as unknown:
-            key_set = await _newer_keys(call, snapshot, unknown.kid)
+            key_set = await _newer_keys(call, base, unknown.kid)
 
 
-async def fetched_keys(call: Call, snapshot: Snapshot) -> KeySet:
+async def fetched_keys(call: Call, base: MountSnapshot) -> KeySet:
     """The tenant's signing keys, from the provider."""
-    await snapshot.confirm()
-    return await signing_keys(snapshot.client(call.deadline))
+    await base.confirm()
+    return await signing_keys(base.client(call.deadline))
 
 
-async def _newer_keys(call: Call, snapshot: Snapshot, kid: str) -> KeySet:
+async def _newer_keys(call: Call, base: MountSnapshot, kid: str) -> KeySet:
     """The tenant's signing keys, fetched anew where that was not just done; `LOGIN_REFUSED` if `kid` is not in them."""
-    await snapshot.confirm()
-    key_set = await refreshed_for(snapshot.client(call.deadline), kid)
+    await base.confirm()
+    key_set = await refreshed_for(base.client(call.deadline), kid)
     if kid not in key_set.keys:
         raise Refused(Code.LOGIN_REFUSED)
     return key_set
@@ -204,7 +246,10 @@ async def _newer_keys(call: Call, snapshot: Snapshot, kid: str) -> KeySet:
 
 def _ignored(other: OtherClaim, call: Call, snapshot: Snapshot) -> MachineClaimIgnored:
     return MachineClaimIgnored(
-        request_id=call.request_id, mount_accessor=snapshot.mount.accessor, role=snapshot.role_name, claim=other.claim
+        request_id=call.request_id,
+        mount_accessor=snapshot.base.mount.accessor,
+        role=snapshot.role_name,
+        claim=other.claim,
     )
 
 

@@ -1,8 +1,11 @@
-"""The snapshot that a login works on: mount, configuration and role as last read, and what follows from them alone.
+"""Snapshots: the mount, configuration and role that a login works on, as they were last read.
 
-It is cached, so that a login reads nothing from the store. An outdated snapshot has no effect: a token is committed
-only if all entries still have the versions that the snapshot `expects`; a refusal is given, and the provider is asked,
-only after the entries were read again and had the same versions.
+There are two, because nothing may depend on a role until the mount has accepted the token: the one of the mount, which
+every login at it uses, and the one of a role, which is looked up afterwards.
+
+Both are cached, so that a login reads nothing from the store. An outdated snapshot has no effect: a token is committed
+only if all entries still have the versions that the snapshot `expects`; a refusal is given, and the provider is called,
+only after these versions were read again and were the same.
 """
 
 from __future__ import annotations
@@ -14,11 +17,12 @@ from attrs import field, frozen
 from msgspec.structs import replace
 
 from ..audit import Decision
+from ..caches import Bounded
 from ..context import Context
 from ..credentials import client_of, effective_config
 from ..deadline import Deadline
 from ..errors import Code, Conflict, Refused
-from ..mounts import Mount, MountTable, mount_table
+from ..mounts import Mount, MountTable
 from ..provider import Client
 from ..store import Found, expected, keys, version_of
 from ..tokens import Template, template
@@ -26,24 +30,63 @@ from .config import Config, find_config
 from .roles import Role, find_role
 
 
-@frozen(kw_only=True, slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
-class Snapshot:
-    """What the logins of one role at one mount rest on."""
+async def _confirm(context: Context, expects: dict[str, int]) -> None:
+    """Raise `Conflict` if the store has newer versions. This is one read, whatever the entries are."""
+    if not await context.records.are_at(expects):
+        raise Conflict("a login's snapshot is out of date")
+
+
+@frozen(kw_only=True, slots=False, eq=False)  # slots and cached properties take a `__getattr__`, which slows all down
+class MountSnapshot:
+    """What all logins at one mount rest on, whichever role they name."""
 
     context: Context
     mount: Mount
-    role_name: str
     expects: dict[str, int]
     """Versions of the entries that it was made of."""
     mounts_version: int
     """The version of the table of mounts, which is one of them."""
+    roles: Bounded[str, Snapshot] = field(repr=False)
+    """Snapshots of roles by their names. They rest on this one, and are forgotten with it."""
     _config: Found[Config] | None = field(repr=False)
-    _role: Found[Role] | None
 
     @cached_property
     def config(self) -> Config:
-        """The configuration that counts; `CONFIG_MISSING` if there is not enough."""
+        """The configuration that takes effect; `CONFIG_MISSING` if there is not enough."""
         return effective_config(self.context.settings, Config, self._config)
+
+    @cached_property
+    def display_prefix(self) -> str:
+        """How the display names of the tokens start."""
+        return f"{self.mount.path.removeprefix('auth/').replace('/', '-')}-"
+
+    @cached_property
+    def identity(self) -> Client:
+        """A client for looking into the caches; its deadline has passed, so that it cannot call the provider."""
+        return client_of(self.context, self.mount, self.config, version_of(self._config), Deadline(0.0))
+
+    async def confirm(self) -> None:
+        """Raise `Conflict` if the store has newer versions."""
+        await _confirm(self.context, self.expects)
+
+    def client(self, deadline: Deadline) -> Client:
+        """How the provider is called."""
+        return replace(self.identity, deadline=deadline)
+
+
+@frozen(kw_only=True, slots=False, eq=False)
+class Snapshot:
+    """What the logins of one role rest on, once the mount has accepted their tokens."""
+
+    base: MountSnapshot
+    role_name: str
+    expects: dict[str, int]
+    """Versions of the entries that it was made of, those of `base` included."""
+    _role: Found[Role] | None
+
+    @property
+    def has_role(self) -> bool:
+        return self._role is not None
 
     @cached_property
     def role(self) -> Role:
@@ -55,12 +98,8 @@ class Snapshot:
     @cached_property
     def template(self) -> Template:
         """What the tokens of the role have in common."""
-        return template(self.context, self.mount, self.role, self.role_name, path=f"{self.mount.path}/login")
-
-    @cached_property
-    def display_prefix(self) -> str:
-        """How the display names of the tokens start."""
-        return f"{self.mount.path.removeprefix('auth/').replace('/', '-')}-"
+        base = self.base
+        return template(base.context, base.mount, self.role, self.role_name, path=f"{base.mount.path}/login")
 
     @cached_property
     def admitted(self) -> dict[Hashable, Decision]:
@@ -69,55 +108,56 @@ class Snapshot:
 
     async def confirm(self) -> None:
         """Raise `Conflict` if the store has newer versions."""
-        mounts = await mount_table(self.context.records)
-        if mounts.version == self.mounts_version:
-            current = await read_snapshot(self.context, mounts, self.mount.id, self.role_name)
-            if current.expects == self.expects:
-                return
-        raise Conflict("a login's snapshot is out of date")
-
-    @cached_property
-    def identity(self) -> Client:
-        """A client for looking into the caches; its deadline has passed, so that it cannot call the provider."""
-        return client_of(self.context, self.mount, self.config, version_of(self._config), Deadline(0.0))
+        await _confirm(self.base.context, self.expects)
 
     def client(self, deadline: Deadline) -> Client:
-        """How the provider is talked to."""
-        return replace(self.identity, deadline=deadline)
+        """How the provider is called."""
+        return self.base.client(deadline)
 
 
-def cached_snapshot(context: Context, mount_id: str, role_name: str) -> Snapshot | None:
-    """The snapshot as it was last read, if it is cached."""
-    snapshot: Snapshot | None = context.caches.snapshots.peek((mount_id, role_name))
+def cached_mount(context: Context, mount_id: str) -> MountSnapshot | None:
+    """The snapshot of a mount as it was last read, if it is cached."""
+    snapshot: MountSnapshot | None = context.caches.login_mounts.peek(mount_id)
     return snapshot
 
 
-async def read_snapshot(context: Context, mounts: Found[MountTable], mount_id: str, role_name: str) -> Snapshot:
-    """The snapshot under a table of mounts, read anew; `NO_HANDLER` when the mount is not in it."""
+async def read_mount(context: Context, mounts: Found[MountTable], mount_id: str) -> MountSnapshot:
+    """Read the snapshot of a mount under a table of mounts; `NO_HANDLER` when the mount is not in it."""
     mount = mounts.record.by_id.get(mount_id)
     if mount is None:
         raise Refused(Code.NO_HANDLER)
     config = await find_config(context, mount)
-    role = await find_role(context, mount, role_name)
-    expects = {
-        **mounts.expected,
-        **expected(config, keys.config(mount_id)),
-        **expected(role, keys.role(mount_id, role_name)),
-    }
-    known: Snapshot | None = context.caches.snapshots.get((mount_id, role_name))
+    expects = {**mounts.expected, **expected(config, keys.config(mount_id))}
+    known = cached_mount(context, mount_id)
     if known is not None and known.expects == expects:
         return known  # with all that was made of it
-    snapshot = Snapshot(
+    snapshot = MountSnapshot(
         context=context,
         mount=mount,
-        role_name=role_name,
         expects=expects,
         mounts_version=mounts.version,
+        roles=Bounded(context.settings.record_cache_size),
         config=config,
-        role=role,
     )
-    if role is None:  # callers can invent such names without end
-        context.caches.snapshots.drop((mount_id, role_name))
-    else:
-        context.caches.snapshots.put((mount_id, role_name), snapshot)
+    context.caches.login_mounts.put(mount_id, snapshot)
     return snapshot
+
+
+async def read_role(base: MountSnapshot, role_name: str) -> Snapshot:
+    """Read the snapshot of a role."""
+    role = await find_role(base.context, base.mount, role_name)
+    expects = {**base.expects, **expected(role, keys.role(base.mount.id, role_name))}
+    known = base.roles.get(role_name)
+    if known is not None and known.expects == expects:
+        return known  # with all that was made of it
+    snapshot = Snapshot(base=base, role_name=role_name, expects=expects, role=role)
+    if role is None:  # callers can invent such names without end
+        base.roles.drop(role_name)
+    else:
+        base.roles.put(role_name, snapshot)
+    return snapshot
+
+
+async def read_snapshot(context: Context, mounts: Found[MountTable], mount_id: str, role_name: str) -> Snapshot:
+    """Read both snapshots under a table of mounts, for programs that are told of no token that has to be accepted."""
+    return await read_role(await read_mount(context, mounts, mount_id), role_name)

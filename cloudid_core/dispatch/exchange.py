@@ -10,6 +10,7 @@ import msgspec
 
 from ..audit import AuditContext, Entries
 from ..effects import Instant
+from ..errors import Code
 from ..events import Problem, RequestAnswered, RequestReceived
 from ..forms import spellings_of
 from ..messages import NO_HEADERS, NOTHING, Answer, ParsedRequest, Request, Response, Target
@@ -92,6 +93,16 @@ class Exchange(msgspec.Struct, kw_only=True):
         self.target, self.mount, self.route = target, mount, route
         if route is not None and not route.audited:
             self.trail = None
+
+    def hide_role(self, refusal: Code) -> None:
+        """Leave the role out of the event of a refusal, where the caller may have made it up.
+
+        A login names a role before anything is known of its caller: neither may it become a label of metrics, nor may
+        the event of a token that the mount does not accept depend on it. A role that does not exist is shown by the
+        refusal that says so, to operators who look for a misspelt name.
+        """
+        if not self.proven.principal_id or (self.proven.lacks_role and refusal is not Code.ROLE_NOT_FOUND):
+            self.role = ""
 
     def says(self, parsed: ParsedRequest, route: Route | None, captures: Mapping[str, str]) -> None:
         """Headers and body were understood too."""

@@ -91,7 +91,7 @@ METRICS: Final = tuple(
         "histogram events cloudid_request_seconds{operation}": "Time from the arrival of a request at the service to "
         "its answer. A login has an operation of its own.",
         "counter events cloudid_logins_total{mount,role,code}": "Logins, by mount, role and the code of the refusal: "
-        "admitted if there is none. The role is empty unless the signature of the JWT holds and the role exists.",
+        "admitted if there is none. The role is empty unless the mount accepted the JWT and the role exists.",
         "counter events cloudid_refusals_total{code}": "Refused requests by their first code: quotas "
         "(rate_limit_exceeded, lease_count_exceeded, logins_throttled), failures of the provider and of the store "
         "among them.",

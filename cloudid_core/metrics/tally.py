@@ -64,7 +64,7 @@ class Tally:
     def __call__(self, event: Event, now: float) -> None:
         """Count an event that happened now: seconds since 1970, by the clock of the event's own times."""
         if type(event) is RequestAnswered:  # of every login: no call and no look-up more than this
-            role = event.role if event.principal_id else ""  # before that, a client can make up any
+            role = event.role if event.principal_id else ""  # a caller without an accepted token can make up any
             kind = event.mount, event.operation, event.status, event.codes, role, event.path[-6:] == LOGIN_PATH
             row = self._requests.get(kind)
             if row is None:
@@ -84,8 +84,7 @@ class Tally:
             times, code, count = row, codes[0] if codes else ADMITTED, sum(row[:-1])
             if is_at_login and operation == UPDATE and mount.startswith(AUTH):
                 operation = LOGIN
-                role = "" if _ROLE_NOT_FOUND in codes else role.lower()
-                add(numbers, "cloudid_logins_total", (mount, role, code), count)
+                add(numbers, "cloudid_logins_total", (mount, role.lower(), code), count)
             if codes:
                 add(numbers, "cloudid_refusals_total", (code,), count)
             add(numbers, "cloudid_requests_total", (mount, operation, str(status)), count)
@@ -93,8 +92,10 @@ class Tally:
         return numbers
 
     def _new_kind(self, kind: _Request) -> list[float]:
-        if len(self._requests) >= MOST_KINDS:
-            mount, operation, status, codes, _, is_at_login = kind
+        mount, operation, status, codes, _, is_at_login = kind
+        if _ROLE_NOT_FOUND in codes:  # callers can invent such names without end
+            kind = mount, operation, status, codes, "", is_at_login
+        if len(self._requests) >= MOST_KINDS and kind not in self._requests:
             kind = mount, operation, status, codes[:1], THE_REST, is_at_login
             if len(self._requests) >= 2 * MOST_KINDS:
                 kind = THE_REST, operation, status, (), "", False

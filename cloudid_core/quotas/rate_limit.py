@@ -1,6 +1,6 @@
 """Rate limits: each node counts the requests of each source, by the most specific quota for them; and failed logins.
 
-A login with a valid signature is never slowed, so that machines at the address of an attacker can still log in.
+A login with a valid token is never slowed, so that machines at the address of an attacker can still log in.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def forget_quotas(context: Context) -> None:
 
 
 def count_failed_login(context: Context, remote_address: str, now: Instant) -> None:
-    """Note a login without a valid signature; `LOGINS_THROTTLED` when its source has sent too many."""
+    """Note a login without a valid token; `LOGINS_THROTTLED` when its source has sent too many."""
     taken = take(context.caches.failed_logins, network.source(remote_address), now, size=ALLOWED, interval=INTERVAL)
     if taken.wait:
         raise Refused(Code.LOGINS_THROTTLED, retry_after=taken.wait)

@@ -47,14 +47,17 @@ class PageForm:
 
 
 class Proven(msgspec.Struct):
-    """Whom a login's JWT is about. Empty until its signature has held: before that, anybody can claim anything."""
+    """What is known of a login. Nothing is, until its mount has accepted the JWT: before that, every claim could be
+    made up, by a stranger or in another tenant."""
 
     principal_id: str = ""
-    """Object id of the principal, in lower case."""
+    """Object id of the principal, in lower case. Empty: the JWT is not accepted."""
     resource_id: str = ""
     """Id of the machine as the JWT has it; empty if it names none."""
     case: Callable[[], object] | None = None
     """Makes all that the login was decided on, without its JWT, once that is known."""
+    lacks_role: bool = False
+    """The JWT is accepted, and the role that the login names does not exist."""
 
 
 def may_read_config(caller: Caller | None, mount: Mount | None) -> bool:

@@ -1,29 +1,35 @@
-"""Who logged in at this node last, and who was refused: for people who look for a machine that cannot log in.
+"""The last logins and refusals at this node, for people who look for a machine that cannot log in.
 
-A login is remembered once its signature has held, so nobody fills the memory with claims of their own. A refusal of
-the same machine for the same reason is remembered once, and counted; of logins the last ones are there. Nothing is
-stored, and nothing is decided by it.
+A login is remembered with its machine and role once its mount has accepted the token. A refusal of the same machine for
+the same reason is remembered once, and counted; of logins the last ones are there.
+
+Refusals before that are in a list of their own, by source address and code, without role and machine: their tokens may
+come from anywhere, and whatever they say must not displace the refusal of a real machine. Nothing is stored, and
+nothing is decided by any of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
-from ..auth_method import CHECK, Case, explanation_of
+from ..auth_method import CHECK, Case, Check, checks_of_token, explanation_of, may_explain
 from ..caches import Caches
 from ..effects import in_turns
 from ..events import RequestAnswered
 from ..forms import Json, schemas
 from ..messages import READ, Answer
 from ..routing import Call, Proven, route
-from ..values import rfc3339
+from ..values import network, rfc3339
 
 MOST_SHOWN: Final = 100
 """How many members of a list an explanation shows: a principal may be in thousands of groups."""
+LONGEST_SHOWN: Final = 1000
+"""Maximum characters of a text: the tokens of strangers may say anything."""
 
 
 @frozen
@@ -44,8 +50,29 @@ class RecentLogin:
         return evolve(self, count=before.count + 1) if before else self
 
 
+@frozen
+class UnacceptedLogin:
+    """The last refusal of a source with a code before its token was accepted, and how many there were."""
+
+    answered: RequestAnswered
+    case: Callable[[], object] | None
+    count: int
+
+    @property
+    def key(self) -> Hashable:
+        last = self.answered
+        return last.mount_accessor, network.source(last.remote_address), last.codes
+
+
+def note_unaccepted(caches: Caches, answered: RequestAnswered, proven: Proven) -> None:
+    """Remember the refusal of a login whose token was not accepted, by its source and code."""
+    refusal = UnacceptedLogin(replace(answered, audit=None), proven.case, 1)
+    before: UnacceptedLogin | None = caches.unaccepted_logins.get(refusal.key)
+    caches.unaccepted_logins.put(refusal.key, evolve(refusal, count=before.count + 1) if before else refusal)
+
+
 def note_login(caches: Caches, answered: RequestAnswered, proven: Proven) -> None:
-    """Remember a login that was answered, if its signature has held."""
+    """Remember a login that was answered, if its token was accepted."""
     if not proven.principal_id:
         return
     if not answered.codes:
@@ -64,9 +91,26 @@ LOGIN: Final = schemas.members(
 )
 
 
-@route("internal/recent-logins", READ, schemas.members(TEXT="node_id node_name", logins=schemas.list_of(LOGIN)))
+UNACCEPTED: Final = schemas.members(
+    TIME="time",
+    TEXT="request_id mount remote_address",
+    LIST="codes",
+    INTEGER="count",
+    checks=schemas.list_of(CHECK),
+)
+MEMBERS: Final = schemas.members(
+    TEXT="node_id node_name", logins=schemas.list_of(LOGIN), unaccepted=schemas.list_of(UNACCEPTED)
+)
+
+
+@route("internal/recent-logins", READ, MEMBERS)
 async def read_recent_logins(call: Call) -> Answer:
-    """Lists the last logins and refusals at this node, with every check of each."""
+    """Lists the last logins and refusals at this node, with every check of each.
+
+    `logins` are those whose token was accepted. `unaccepted` has the refusals before that, by source address and code,
+    without roles. What a check expected is shown to callers who may use `explain` of the mount, which needs `sudo`, and
+    is null for all others.
+    """
     caches, node = call.context.caches, call.context.node
     admitted: dict[Hashable, RecentLogin] = {}
     for answered, case in caches.admitted_logins:
@@ -75,13 +119,32 @@ async def read_recent_logins(call: Call) -> Answer:
     known = [*admitted.values(), *caches.refused_logins.values()]
     known.sort(key=lambda login: login.answered.time)
     known.reverse()
-    shown = await in_turns(known, _described, 1)  # roles may have long lists
-    return Answer(data={"node_id": node.id, "node_name": node.name, "logins": shown})
+    mounts = {login.answered.mount for login in known}
+    strangers: list[UnacceptedLogin] = [*reversed(caches.unaccepted_logins.values())]
+    mounts |= {refusal.answered.mount for refusal in strangers}
+    explained = frozenset(mount for mount in mounts if may_explain(call.token.acl, mount))
+    shown = await in_turns(known, partial(_described, explained), 1)  # roles may have long lists
+    unaccepted = await in_turns(strangers, partial(_described_unaccepted, explained), 1)
+    return Answer(data={"node_id": node.id, "node_name": node.name, "logins": shown, "unaccepted": unaccepted})
 
 
-def _described(login: RecentLogin) -> Iterator[dict[str, Json]]:
+def _described_unaccepted(explained: Container[str], refusal: UnacceptedLogin) -> Iterator[dict[str, Json]]:
+    answered, case = refusal.answered, refusal.case and refusal.case()
+    checks = checks_of_token(case) if isinstance(case, Case) else ()
+    yield {
+        "time": rfc3339.show(answered.time),
+        "request_id": answered.request_id,
+        "mount": f"{answered.mount}/",
+        "remote_address": answered.remote_address,
+        "codes": list(answered.codes),
+        "count": refusal.count,
+        "checks": _shown(checks, answered.mount in explained),
+    }
+
+
+def _described(explained: Container[str], login: RecentLogin) -> Iterator[dict[str, Json]]:
     answered, case = login.answered, login.case and login.case()
-    checks = [check.described for check in explanation_of(case).checks] if isinstance(case, Case) else []
+    checks = explanation_of(case).checks if isinstance(case, Case) else ()
     yield {
         "time": rfc3339.show(answered.time),
         "request_id": answered.request_id,
@@ -94,14 +157,21 @@ def _described(login: RecentLogin) -> Iterator[dict[str, Json]]:
         "codes": list(answered.codes),
         "accessor": answered.accessor,
         "count": login.count,
-        "checks": [{name: _shortened(value) for name, value in check.items()} for check in checks],
+        "checks": _shown(checks, answered.mount in explained),
     }
 
 
+def _shown(checks: Iterable[Check], is_explained: bool) -> list[dict[str, Json]]:
+    """Checks as a caller may see them. What a role or a mount demands is for callers who may use `explain`."""
+    hidden: dict[str, Json] = {} if is_explained else {"expected": None}
+    return [{name: _shortened(value) for name, value in {**check.described, **hidden}.items()} for check in checks]
+
+
 def _shortened(value: Json) -> Json:
-    if isinstance(value, list) and len(value) > MOST_SHOWN:
-        return [*value[:MOST_SHOWN], f"and {len(value) - MOST_SHOWN} more"]
-    return value
+    if isinstance(value, list):
+        shown = [_shortened(each) for each in value[:MOST_SHOWN]]
+        return [*shown, f"and {len(value) - MOST_SHOWN} more"] if len(value) > MOST_SHOWN else shown
+    return f"{value[:LONGEST_SHOWN]}…" if isinstance(value, str) and len(value) > LONGEST_SHOWN else value
 
 
 ROUTES: Final = (read_recent_logins,)

@@ -49,11 +49,19 @@ def _why_last(role: str, mount: str, address: Address, output: Output) -> int:
         answer = service_with_token(address).read("sys/internal/recent-logins")
     for login in answer["data"]["logins"]:
         if login["verdict"] == REFUSED and login["mount"].strip("/") == mount and role.lower() in ("", login["role"]):
-            who = login["resource_id"] or login["principal_id"]
-            often = "once" if login["count"] == 1 else f"{login['count']} times"
-            told_of = f"{login['time']}, {often}: {who} from {login['remote_address']}"
-            return _show(login["role"], mount, login, (), output, told_of)
-    raise Failed("no refusal is remembered: signatures must hold for that, and each node remembers its own logins")
+            return _show(
+                login["role"], mount, login, (), output, _who(login, login["resource_id"] or login["principal_id"])
+            )
+    for refusal in () if role else answer["data"].get("unaccepted", ()):
+        if refusal["mount"].strip("/") == mount:
+            data = {**refusal, "verdict": REFUSED}
+            return _show("any role", mount, data, (), output, _who(refusal, "a token that the mount did not accept"))
+    raise Failed("no refusal is remembered: each node remembers its own logins")
+
+
+def _who(login: Mapping[str, Any], who: str) -> str:
+    often = "once" if login["count"] == 1 else f"{login['count']} times"
+    return f"{login['time']}, {often}: {who} from {login['remote_address']}"
 
 
 def _show(role: str, mount: str, data: Mapping[str, Any], warnings: Sequence[str], output: Output, *about: str) -> int:

@@ -20,7 +20,7 @@ import jwt
 from attrs import Factory, define
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from cloudid_core.auth_method import UnknownKey, check_claims, verify_login_jwt
+from cloudid_core.auth_method import UnknownKey, check_claims, check_lifetime, verify_login_jwt
 from cloudid_core.errors import Refused
 from cloudid_core.provider import KeySet
 from tests.minting import (
@@ -268,8 +268,8 @@ def is_admitted(token: str, keys: KeySet, caches: Any) -> bool:
             audience=AUDIENCE,
             issuers=keys.issuers,
             tenant_id=TENANT,
-            max_jwt_exp=LONGEST_LIFE,
         )
+        check_lifetime(claims, NOW, LONGEST_LIFE)
     except (Refused, UnknownKey):
         return False
     return claims.principal_id == PRINCIPAL

@@ -275,7 +275,6 @@ def checked(**claimed: Any) -> Code | None:
         audience=AUDIENCE,
         issuers=key_set().issuers,
         tenant_id=TENANT,
-        max_jwt_exp=0,
     )
 
 
@@ -306,7 +305,7 @@ def test_an_expired_token_is_expired_although_its_signature_is_remembered() -> N
     for now, code in ((NOW, None), (NOW + 1, Code.JWT_EXPIRED)):
         found = verify_login_jwt(token, keys, caches, "m", 16_384)
         rules: dict[str, Any] = {"leeway": 60, "audience": AUDIENCE, "issuers": keys.issuers, "tenant_id": TENANT}
-        assert code_of(check_claims, found, now=now, max_jwt_exp=0, **rules) is code
+        assert code_of(check_claims, found, now=now, **rules) is code
     assert len(caches.signatures) == 1
 
 

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudid_core.auth_method.claims import Claims, Collection, NamedMachine, OtherClaim, check_claims, read
+from cloudid_core.auth_method.claims import (
+    Claims,
+    Collection,
+    NamedMachine,
+    OtherClaim,
+    check_claims,
+    check_lifetime,
+    read,
+)
 from cloudid_core.errors import Code, Refused
 
 from ...cases import claims
@@ -349,7 +357,6 @@ def checked(found: Claims, **changes: Any) -> Code | None:
         "audience": AUDIENCE,
         "issuers": frozenset({ISSUER}),
         "tenant_id": TENANT,
-        "max_jwt_exp": 0,
         **changes,
     }
     return code_of(check_claims, found, **expected)
@@ -396,6 +403,6 @@ def test_leeway_is_settable_and_never_forgives_expiry() -> None:
 
 def test_a_role_may_limit_how_long_a_token_still_lasts() -> None:
     lasting = with_claims(expires_at=NOW + 100)
-    assert checked(lasting, max_jwt_exp=100) is None
-    assert checked(lasting, max_jwt_exp=99) is Code.JWT_EXPIRES_TOO_LATE
-    assert checked(lasting, max_jwt_exp=0) is None
+    assert code_of(check_lifetime, lasting, NOW, 100) is None
+    assert code_of(check_lifetime, lasting, NOW, 99) is Code.JWT_EXPIRES_TOO_LATE
+    assert code_of(check_lifetime, lasting, NOW, 0) is None

@@ -68,10 +68,10 @@ def test_all_failures_are_named_rather_than_the_first() -> None:
     login = cases.form(subscription_id="another", resource_group_name="another", vm_name="another")
     explained = evolve(case(role, told, Facts(machine=cases.machine(("somebody",))), login), address="192.0.2.1")
     assert failed(explained) == [
-        "token_bound_cidrs",
         "iss",
-        "aud",
         "tid",
+        "aud",
+        "token_bound_cidrs",
         "max_jwt_exp",
         "bound_service_principal_ids",
         "bound_group_ids",

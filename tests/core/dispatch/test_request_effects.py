@@ -62,8 +62,6 @@ def test_a_login_that_is_refused_reads_once_what_the_refusal_rests_on() -> None:
     assert [_text(effect) for _, effect in world.trace[start:]] == [
         "Within",
         "Now",
-        "ReadEntry mounts",
-        "ReadEntry mount",
-        "ReadEntry mount",
+        "ReadEntries mount mounts",
         "Record",
     ]

@@ -127,6 +127,20 @@ def test_kinds_of_requests_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(numbers["cloudid_logins_total"]) <= 8
 
 
+def test_invented_roles_take_no_place_from_roles_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even with an accepted token."""
+    monkeypatch.setattr(tally, "MOST_KINDS", 3)
+    told = Tally()
+    refused = {**LOGIN, "principal_id": "p", "status": 400, "codes": ("role_not_found",)}
+    for number in range(100):
+        told(answered(**refused, role=f"r{number}"), 100.0)
+    told(answered(**LOGIN, principal_id="p", role="web"), 100.0)
+    assert told.numbers["cloudid_logins_total"] == {
+        ("auth/cloud", "", "role_not_found"): [100],
+        ("auth/cloud", "web", "admitted"): [1],
+    }
+
+
 def test_the_events_of_a_service_are_counted() -> None:
     """Roles that do not exist and tokens of strangers make no label, however many there are."""
     world = Installation()

@@ -1,7 +1,8 @@
-"""A source whose logins fail has to wait; logins with a valid signature do not."""
+"""A source whose logins fail has to wait; logins with a valid token do not."""
 
 from __future__ import annotations
 
+import jwt
 import pytest
 
 from cloudid_core.quotas.rate_limit import ALLOWED, INTERVAL
@@ -50,9 +51,34 @@ def test_a_login_that_is_refused_for_its_form_counts(body: object, headers: dict
     world.must("POST", "auth/cloud/login", login_form(world, machine), token="")
 
 
-def test_a_refusal_after_a_valid_signature_does_not_count() -> None:
+@pytest.mark.parametrize(
+    "claims, code",
+    [
+        ({"iss": "https://sts.windows.net/other/"}, "jwt_issuer_mismatch"),
+        ({"tid": "other"}, "jwt_tenant_mismatch"),
+        ({"aud": "https://elsewhere.example"}, "jwt_audience_mismatch"),
+        ({"exp": 1}, "jwt_expired"),
+        ({"oid": None}, "jwt_claim_missing"),
+    ],
+)
+def test_a_verified_token_that_is_not_accepted_counts_whichever_role_it_names(
+    claims: dict[str, object], code: str
+) -> None:
+    world = Installation()
+    valid = login_form(world, configure_logins(world))
+    said = {**jwt.decode(str(valid["jwt"]), options={"verify_signature": False}), **claims}
+    token = world.cloud("POST", "/simulator/tokens", {"claims": said})["token"]
+    for number in range(int(ALLOWED)):
+        role = f"guess-{number}" if number % 2 else "dev"
+        assert failed(world, {**valid, "jwt": token, "role": role}) == (403, code)
+    assert failed(world, {**valid, "jwt": token}) == (429, "logins_throttled")
+    world.must("POST", "auth/cloud/login", valid, token="")
+
+
+def test_a_refusal_of_an_accepted_token_does_not_count() -> None:
     world = Installation()
     machine = configure_logins(world, bound_locations="nowhere")
-    good = login_form(world, machine)
-    for _ in range(2 * int(ALLOWED)):
-        assert failed(world, good) == (403, "bound_location_mismatch")
+    valid = login_form(world, machine)
+    for number in range(2 * int(ALLOWED)):
+        assert failed(world, valid) == (403, "bound_location_mismatch")
+        assert failed(world, {**valid, "role": f"absent-{number}"}) == (400, "role_not_found")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import jwt as pyjwt
 import pytest
 
 from cloudid_core.caches import Caches
 from cloudid_core.effects import Sleep
 from tests.installation import Installation
 from tests.logins import LOGIN, configure_logins, identity, log_in, login_form
+from tests.tokens import new_token, write_policy
 
 PATH = "sys/internal/recent-logins"
 
@@ -73,3 +75,83 @@ def test_many_refusals_do_not_displace_logins_and_are_bounded(service: Installat
 def test_a_policy_must_grant_it(service: Installation) -> None:
     token = service.must("POST", "auth/token/create", {"policies": ["default"]}).auth["client_token"]
     assert service.ask("GET", PATH, token=token).status == 403
+
+
+def token_of(service: Installation, jwt: object, **claims: object) -> str:
+    """A token that the simulated cloud signs, with the claims of another and these."""
+    said = {**pyjwt.decode(str(jwt), options={"verify_signature": False}), **claims}
+    token: str = service.cloud("POST", "/simulator/tokens", {"claims": said})["token"]
+    return token
+
+
+def unaccepted_of(service: Installation) -> Any:
+    return service.must("GET", PATH).data["unaccepted"]
+
+
+def test_a_token_that_is_not_accepted_is_listed_apart_by_source_and_code_without_its_role(
+    service: Installation,
+) -> None:
+    form = login_form(service, configure_logins(service))
+    foreign = {**form, "jwt": token_of(service, form["jwt"], aud="https://elsewhere.example", oid="made-up")}
+    for role, address in (("dev", "192.0.2.1"), ("invented", "192.0.2.1"), ("dev", "192.0.2.2")):
+        service.ask("POST", LOGIN, {**foreign, "role": role}, token="", address=address)
+    service.ask("POST", LOGIN, {**form, "jwt": "x.y.z"}, token="", address="192.0.2.1")
+    malformed, second, first = unaccepted_of(service)
+    assert (first["remote_address"], first["codes"], first["count"]) == ("192.0.2.1", ["jwt_audience_mismatch"], 2)
+    assert (second["remote_address"], second["count"], second["mount"]) == ("192.0.2.2", 1, "auth/cloud/")
+    assert (malformed["codes"], malformed["checks"]) == (["jwt_malformed"], [])
+    assert [check["check"] for check in first["checks"]] == ["iss", "tid", "aud", "exp", "nbf"]
+    [failed] = [check for check in first["checks"] if check["verdict"] == "failed"]
+    assert (failed["check"], failed["found"]) == ("aud", ["https://elsewhere.example"])
+    assert failed["expected"] == "https://management.azure.com/"
+    text = service.must("GET", PATH).response.body
+    assert b"invented" not in text
+    assert b"made-up" not in text
+    assert logins_of(service) == []
+
+
+def test_strangers_do_not_displace_the_refusal_of_a_machine(service: Installation) -> None:
+    machine = configure_logins(service)
+    form = login_form(service, machine)
+    service.ask("POST", LOGIN, {**form, "vm_name": "another"}, token="")
+    foreign = {**form, "jwt": token_of(service, form["jwt"], tid="another")}
+    for number in range(200):
+        service.ask("POST", LOGIN, {**foreign, "role": f"r{number}"}, token="", address=f"198.51.100.{number}")
+    [refused] = logins_of(service)
+    assert refused["codes"] == ["vm_name_mismatch"]
+    assert len(unaccepted_of(service)) == service.service.context.caches.unaccepted_logins.size
+
+
+def test_what_a_token_says_that_is_not_accepted_is_shown_shortened(service: Installation) -> None:
+    form = login_form(service, configure_logins(service))
+    long = token_of(service, form["jwt"], aud=["x" * 5000, *map(str, range(500))])
+    service.ask("POST", LOGIN, {**form, "jwt": long}, token="")
+    [refusal] = unaccepted_of(service)
+    [found] = [check["found"] for check in refusal["checks"] if check["check"] == "aud"]
+    assert (len(found[0]), found[-1]) == (1001, "and 401 more")
+
+
+def test_what_a_check_expected_is_for_callers_who_may_explain(service: Installation) -> None:
+    """Bounds and networks of a role are not for everyone who may look at logins; `explain` needs sudo for them too."""
+    machine = configure_logins(service, bound_resource_groups="secret-group", token_bound_cidrs="10.11.12.0/24")
+    form = login_form(service, machine)
+    service.ask("POST", LOGIN, form, token="")
+    service.ask("POST", LOGIN, {**form, "jwt": token_of(service, form["jwt"], exp=1)}, token="")
+    read = (PATH, ["read"])
+    policies = {
+        "looks": (read,),
+        "updates": (read, ("auth/cloud/explain", ["update"])),
+        "elsewhere": (read, ("auth/other/explain", ["update", "sudo"])),
+        "explains": (read, ("auth/cloud/explain", ["update", "sudo"])),
+    }
+    shown = {}
+    for name, rules in policies.items():
+        write_policy(service, name, *rules)
+        reply = service.must("GET", PATH, token=new_token(service, policies=[name]))
+        shown[name] = reply.response.body
+        checks = [check for kind in ("logins", "unaccepted") for each in reply.data[kind] for check in each["checks"]]
+        assert checks
+        assert any(check["expected"] is not None for check in checks) == (name == "explains")
+        assert {check["verdict"] for check in checks} >= {"passed", "failed"}
+    secrets = (b"secret-group", b"10.11.12.0/24")
+    assert [name for name, body in shown.items() if any(secret in body for secret in secrets)] == ["explains"]
