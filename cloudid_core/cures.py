@@ -75,6 +75,11 @@ _COMMON: Final[Mapping[Code, Cure]] = {
         "Name one of the roles of this mount: `--role`, `--mount`.",
         "LIST MOUNT/role",
     ),
+    Code.ROLE_NEWER_THAN_NODE: Cure(
+        "A node of a later version wrote the role, with a bound that this node does not know.",
+        "Upgrade this node. Until then, log in and write the role at a node of the later version.",
+        "GET sys/health",
+    ),
     Code.ROLE_UNBOUND: Cure(
         "No `bound_*` list of the role has an entry, as in roles from before one had to.",
         "Set one of its `bound_*` lists.",

@@ -89,6 +89,7 @@ class Code(Enum):
         'a role must have at least one bound constraint: set a bound_* field, or bound_service_principal_ids to "*"',
     )
     ROLE_NOT_FOUND = 400, "the role does not exist"
+    ROLE_NEWER_THAN_NODE = 403, "the role has a bound constraint that this node does not know: upgrade the node"
     TTL_EXCEEDS_MAX = 400, "the TTL is greater than the maximum TTL"
     ISSUER_MISSING = 400, "identity tokens need an issuer that the provider can reach"
     ROTATION_CONFLICT = 400, "only one of rotation_period and rotation_schedule can be set"

@@ -32,14 +32,15 @@ async def recheck(
 ) -> Recheck:
     """If the role asks for it, refuse with `NO_LONGER_ADMITTED` and the code of the check that a login would fail."""
     snapshot = await read_snapshot(context, await mount_table(context.records), mount.id, metadata["role"])
-    bounds = snapshot.role.bounds
-    if not snapshot.role.recheck_on_renewal:
+    role = snapshot.stored_role
+    bounds = role.bounds
+    if not role.recheck_on_renewal:
         return Recheck()
     claims = _claims(principal_id, metadata, context.caches)
     form = LoginForm(
         subscription_id=metadata.get("subscription_id", ""), resource_group_name=metadata.get("resource_group_name", "")
     )
-    unknown: list[str] = []
+    unknown = [Code.ROLE_NEWER_THAN_NODE.wire] if role.unknown_bounds else []
     unknowable = set() if claims.identity else {Code.BOUND_IDENTITY_MISMATCH}
 
     def fail(code: Code) -> None:

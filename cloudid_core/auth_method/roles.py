@@ -65,6 +65,10 @@ class Role(TokenSettings):
         "tell, the token is renewed.",
     )
 
+    unknown_bounds: tuple[str, ...] = ()
+    """The bounds of the stored role that a later version made and this one does not know. It cannot judge a login then,
+    nor write the role without losing them."""
+
     @cached_property
     def bounds(self) -> Bounds:
         return Bounds.of(self)
@@ -107,6 +111,8 @@ async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | 
 
 
 async def _changed(call: Call, role: Role) -> tuple[Role, tuple[str, ...]]:
+    if role.unknown_bounds:
+        raise Refused(Code.ROLE_NEWER_THAN_NODE)
     role = merged(role, call.given)
     check(role)
     return role, check_token_settings(role, call.mount, call.context.settings)

@@ -88,12 +88,20 @@ class Snapshot:
     def has_role(self) -> bool:
         return self._role is not None
 
-    @cached_property
-    def role(self) -> Role:
-        """The role; `ROLE_NOT_FOUND` if there is none."""
+    @property
+    def stored_role(self) -> Role:
+        """The role as far as this node knows its bounds; `ROLE_NOT_FOUND` if there is none."""
         if self._role is None:
             raise Refused(Code.ROLE_NOT_FOUND)
         return self._role.record
+
+    @cached_property
+    def role(self) -> Role:
+        """The role; also refused, with `ROLE_NEWER_THAN_NODE`, if it has a bound that this node cannot check."""
+        role = self.stored_role
+        if role.unknown_bounds:
+            raise Refused(Code.ROLE_NEWER_THAN_NODE)
+        return role
 
     @cached_property
     def template(self) -> Template:

@@ -20,7 +20,16 @@ from ..context import Context
 from ..deadline import Deadline
 from ..effects import Now, Record
 from ..errors import Code, HostFailure, MountsChanged, RecordFailed, Refused, StoreFailed
-from ..forms import NOTHING_GIVEN, ParsedFields, ignored, parse, require, spellings_of, without_not_offered
+from ..forms import (
+    NOTHING_GIVEN,
+    ParsedFields,
+    ignored,
+    parse,
+    require,
+    require_known_bounds,
+    spellings_of,
+    without_not_offered,
+)
 from ..messages import (
     Answer,
     Operation,
@@ -325,6 +334,8 @@ def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:
     given = parse(route.form, body)
     if given.ignored and not route.takes_anything:
         given = without_not_offered(given, body)
+        if route.operation is Operation.WRITE:
+            require_known_bounds(route.form, given.ignored, body)
     if route.requires_all:
         require(route.form, given)
     return given

@@ -38,6 +38,7 @@ from .fields import (
     one_of,
     parse,
     require,
+    require_known_bounds,
     setting,
     show,
     shown_members,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache, cached_property
 from typing import Any, Final, Generic, Self, TypeVar
 
@@ -334,6 +335,10 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "skip_import_rotation": "a static role makes its secrets itself",
 }
 """Fields of existing services that ask for what is not offered here, and why it is not. Clients may send them empty."""
+BOUND: Final = "bound_"
+MOST_SUGGESTED: Final = 8
+LONGEST_COMPARED: Final = 64
+"""How many unknown fields, and how many characters of each, are compared with known names."""
 _STRINGS: Final = frozenset({str})
 NOTHING_GIVEN: Final = ParsedFields({}, {}, ())
 
@@ -377,6 +382,25 @@ def without_not_offered(given: ParsedFields, body: Mapping[str, object]) -> Pars
         details = [f'"{name}" must be empty: {NOT_OFFERED[name]}' for name in asked]
         raise Refused.because([Problem(Code.FIELD_INVALID, detail) for detail in details])
     return msgspec.structs.replace(given, ignored=tuple(name for name in given.ignored if name not in NOT_OFFERED))
+
+
+def require_known_bounds(form: type, ignored: Sequence[str], body: Mapping[str, object]) -> None:
+    """Refuse a body in which an unknown field that begins with `bound_` has a value.
+
+    Other unknown fields are warned about. Without this one, what is written would admit more than was asked for, and
+    existing clients do not show warnings. The text has no name that the request made up: it may be a secret.
+    """
+    unknown = [name for name in ignored if fold(name).startswith(BOUND) and body[name]]
+    if not unknown:
+        return
+    known = [name for name in spellings_of(form) if name.startswith(BOUND)]
+    if not known:
+        raise Refused(Code.FIELD_INVALID, f'no field that begins with "{BOUND}" is known here')
+    nearest = {}
+    for name in unknown[:MOST_SUGGESTED]:
+        nearest.update(dict.fromkeys(get_close_matches(fold(name)[:LONGEST_COMPARED], known, 1, 0.0)))
+    text = f'a field that begins with "{BOUND}" is unknown: the nearest known name is "{{}}"'
+    raise Refused.because([Problem(Code.FIELD_INVALID, text.format(name)) for name in nearest])
 
 
 def listed(names: Sequence[str]) -> str:

@@ -108,6 +108,11 @@ class HealthProblem(Enum):
         'the quota {name} has a "block_interval" longer than {most} s, and {most} s take effect',
         'POST sys/quotas/rate-limit/{name} {{"block_interval": {most}}}',
     )
+    ROLE_NEWER_THAN_NODE = (
+        "the role {role} of {mount} has bounds that this node does not know: {bounds}",
+        "upgrade this node, or remove the role: DELETE {mount}/role/{role}",
+        Consequence.REFUSED,
+    )
     LIST_TOO_LONG = (
         'the token role {role} has more values in "{field}" than may be written: each token made with it is slow',
         'POST auth/token/roles/{role} {{"{field}": "…"}}',

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-from attrs import fields
+from attrs import evolve, fields
 
 from ..caches import Bounded
 from ..effects import (
@@ -28,7 +28,7 @@ from ..values import Secret
 from .changes import Changes
 from .conflicts import retry_on_conflict
 from .sealing import NONCE_SIZE, Keyring, SealBroken, Sealer, term_of
-from .upgrades import has_renamed_fields, with_new_names
+from .upgrades import UNKNOWN_BOUNDS, has_renamed_fields, keeps_unknown_bounds, unknown_bounds, with_new_names
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -56,7 +56,8 @@ def encode(record: Any) -> bytes:
     """The bytes of a record: its fields. What was computed of them and is remembered beside them is left out."""
     if isinstance(record, msgspec.Struct):
         return _encode(record)
-    return _encode({field.name: getattr(record, field.name) for field in fields(type(record))})
+    names = (field.name for field in fields(type(record)) if field.name != UNKNOWN_BOUNDS)
+    return _encode({name: getattr(record, name) for name in names})
 
 
 def decode(raw: bytes, form: type[T]) -> T:
@@ -68,6 +69,8 @@ def decode(raw: bytes, form: type[T]) -> T:
 @cache
 def _decoder(form: type) -> Callable[[bytes], Any]:
     decode = msgspec.json.Decoder[Any](form, dec_hook=_hidden).decode
+    if keeps_unknown_bounds(form):
+        return lambda raw: evolve(decode(raw), **{UNKNOWN_BOUNDS: unknown_bounds(raw, form)})
     return (lambda raw: decode(with_new_names(raw))) if has_renamed_fields(form) else decode
 
 

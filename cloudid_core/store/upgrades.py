@@ -1,6 +1,9 @@
 """Upgrades: how records are read that an earlier version of the service wrote.
 
 A field that was renamed is found under its old name. What is written has the new name only.
+
+A record may also come from a later version, while the nodes of a store are upgraded one after the other. Members that
+this version does not know are dropped, unless they restrict something: a role that lost a bound would admit more.
 """
 
 from __future__ import annotations
@@ -17,6 +20,23 @@ NEW_NAMES: Final[Mapping[str, str]] = MappingProxyType({"holdings": "provisioned
 choose."""
 
 _TRACES: Final = tuple(f'"{name}"'.encode() for name in NEW_NAMES)
+
+
+BOUND: Final = "bound_"
+UNKNOWN_BOUNDS: Final = "unknown_bounds"
+"""The field of a record that takes the names of stored bounds which this version does not know. It is never stored."""
+
+
+def keeps_unknown_bounds(form: type) -> bool:
+    return has(form) and UNKNOWN_BOUNDS in fields_dict(form)
+
+
+def unknown_bounds(raw: bytes, form: type) -> tuple[str, ...]:
+    """Return the names of the bounds in the JSON of a record that have a value and that its form does not know."""
+    known = fields_dict(form)
+    members = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    unknown = [name for name in members if name.startswith(BOUND) and name not in known]
+    return tuple(name for name in unknown if msgspec.json.decode(members[name]))
 
 
 def has_renamed_fields(form: type) -> bool:

@@ -15,15 +15,16 @@ from typing import Final
 from attrs import frozen
 
 from ..audit import SECRETS
+from ..auth_method import Role
 from ..context import Context
 from ..credentials import RootCredential
 from ..effects import Instant, ListKeys, Now, Program
 from ..errors import EntryDamaged, Refused
-from ..forms import effective
+from ..forms import effective, listed
 from ..health import SEVERAL, HealthProblem, Occurrence
 from ..issuer import unpublished
 from ..leases import Lease
-from ..mounts import TOKEN, Mount, MountTable, mount_table
+from ..mounts import AUTH, TOKEN, Mount, MountTable, mount_table
 from ..provider import outdated_tenants
 from ..quotas import LONGEST_BLOCK, Quotas
 from ..rotation import credential_risks, find_root, secret_risks, self_targets
@@ -122,6 +123,20 @@ async def long_lists(stored: Stored) -> Sequence[Occurrence]:
     return found
 
 
+async def roles_of_later_versions(stored: Stored) -> Sequence[Occurrence]:
+    """Login roles with bounds that this node does not know: it refuses their logins."""
+    found: list[Occurrence] = []
+    for mount in stored.table.live:
+        prefix, after = keys.roles(mount.id), ""
+        while mount.kind == AUTH and mount.id != TOKEN.id and (page := await ListKeys(prefix, after, PAGE)):
+            after = page[-1]
+            for role in await stored.context.records.find_undamaged(page, Role):
+                if role.record.unknown_bounds:
+                    bounds = listed(role.record.unknown_bounds)
+                    found.append({"mount": mount.path, "role": role.key.removeprefix(prefix), "bounds": bounds})
+    return found
+
+
 async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
     """Roles that point at an application which the service proves itself with."""
     targets = await self_targets(stored.context)
@@ -132,6 +147,7 @@ RULES: Final = (
     StoredRule(HealthProblem.CONFIG_INVALID, malformed_configurations),
     StoredRule(HealthProblem.DELAY_CLAMPED, clamped_delays),
     StoredRule(HealthProblem.QUOTA_BLOCK_CLAMPED, clamped_quota_blocks),
+    StoredRule(HealthProblem.ROLE_NEWER_THAN_NODE, roles_of_later_versions),
     StoredRule(HealthProblem.LIST_TOO_LONG, long_lists),
     StoredRule(HealthProblem.SELF_TARGET, roles_that_lend_the_service),
     StoredRule(HealthProblem.AUDIT_KEYS_SECRET, secret_audit_keys),

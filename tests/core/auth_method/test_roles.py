@@ -189,3 +189,42 @@ def test_many_writers_of_one_role_are_all_served_and_lose_nothing() -> None:
     world.settle()
     assert {task.result().status for task in asked} == {204}
     assert stored(world) == {**before, **fields, "max_ttl": 1001}
+
+
+@pytest.mark.parametrize(
+    "name, nearest",
+    [
+        ("bound_resource_group_names", "bound_resource_groups"),
+        ("bound_location", "bound_locations"),
+        ("Bound_Locations", "bound_locations"),
+        ("bound_subscriptions", "bound_subscription_ids"),
+        ("bound_" + "x" * 10_000, "bound_"),
+    ],
+)
+def test_an_unknown_bound_with_a_value_is_refused_with_the_nearest_name(name: str, nearest: str) -> None:
+    """A role without it would admit more than was asked for, and existing clients do not show warnings."""
+    world = Installation()
+    reply = world.ask("POST", "auth/cloud/role/web", {"bound_subscription_ids": "a", name: ["rg"]})
+    assert (reply.status, reply.codes) == (400, ["field_invalid"])
+    assert f'"{nearest}' in reply.body["errors"][0]
+    assert f'"{name}"' not in reply.body["errors"][0], "a name that a request made up may be a secret"
+    assert world.ask("GET", "auth/cloud/role/web").status == 404
+
+
+@pytest.mark.parametrize("empty", ["", [], None])
+def test_an_unknown_bound_without_a_value_restricts_nothing_and_is_warned_about(empty: object) -> None:
+    world = Installation()
+    reply = world.must("POST", "auth/cloud/role/web", {"bound_subscription_ids": "a", "bound_location": empty})
+    assert "bound_location" in reply.body["warnings"][0]
+
+
+def test_many_unknown_bounds_are_refused_in_bounded_work() -> None:
+    body = {f"bound_{number}": "x" for number in range(1000)}
+    reply = Installation().ask("POST", "auth/cloud/role/web", body)
+    assert reply.status == 400
+    assert len(reply.body["errors"]) <= 8
+
+
+def test_other_writes_know_no_bound() -> None:
+    reply = Installation().ask("POST", "sys/policies/acl/x", {"policy": "", "bound_locations": "x"})
+    assert (reply.status, reply.codes) == (400, ["field_invalid"])
