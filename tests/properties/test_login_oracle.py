@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from inspect import signature
 from random import Random
 from typing import Any
 
 import pytest
+
+from cloudid_core.auth_method.bounds import BOUNDS
+from cloudid_core.auth_method.roles import Role
+from cloudid_core.forms import fields_of
+from cloudid_core.verify import Verifier
+from tests import cases
+from tests.contract.rows import ROWS
 
 from . import oracle
 from .logins import LISTS, changed, consistent, random_login, verdict
@@ -33,6 +41,41 @@ def test_the_decision_is_the_oracles() -> None:
     assert without_machine["admitted"] > CASES // 80
     assert without_machine["SUBSCRIPTION_MISMATCH"] > 0
     assert without_machine["RESOURCE_GROUP_MISMATCH"] > 0
+
+
+class NotedRole(dict[str, Any]):
+    """A role that notes which of its lists the oracle reads."""
+
+    def __init__(self, role: dict[str, Any]) -> None:
+        super().__init__(role)
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+
+def test_every_bound_of_a_role_is_in_the_cases_the_random_logins_and_the_oracle() -> None:
+    """Otherwise a new bound could be left out of all of them, and nothing would compare it with anything."""
+    read: set[str] = set()
+    chance = Random(9)
+    for _ in range(200):
+        login = random_login(chance)
+        role = login["role"] = NotedRole(login["role"])
+        oracle.judge(**login)
+        read |= role.read
+    kinds = {"bound_token_types"}
+    bounds = {field.name for field in fields_of(Role) if field.name.startswith("bound_")}
+    sources = {
+        "the table of bounds": {bound.name for bound in BOUNDS},
+        "the cases": {*cases.LISTS} | kinds,
+        "the random logins": {*LISTS} | kinds,
+        "the roles of random logins": set(random_login(chance)["role"]),
+        "the oracle": read,
+        "the contract": {row for row in ROWS["auth role"] if row.startswith("bound_")} | kinds,
+        "the verifier": {name for name in signature(Verifier).parameters if name.startswith("bound_")},
+    }
+    assert {name: found ^ bounds for name, found in sources.items()} == {name: set() for name in sources}
 
 
 def logins(seed: int) -> list[dict[str, Any]]:

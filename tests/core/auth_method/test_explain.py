@@ -82,6 +82,24 @@ def test_nothing_is_told_of_a_token_whose_signature_does_not_hold() -> None:
     assert explained(world, {**body, "jwt": "x"})["codes"] == ["jwt_malformed"]
 
 
+def test_a_missing_configuration_is_not_explained_as_a_signature() -> None:
+    """The token may be valid: there is nothing to verify it with."""
+    world = Installation()
+    body = login_form(world, configure_logins(world))
+    world.must("DELETE", "auth/cloud/config")
+    assert world.refused("POST", EXPLAIN, body) == (400, "config_missing")
+
+
+def test_a_provider_that_hangs_is_not_explained_as_a_signature() -> None:
+    """The keys of the tenant do not come before the request's deadline."""
+    world = Installation()
+    body = login_form(world, configure_logins(world))
+    world.restart()  # keys are not known any more
+    world.fail("login", delay=600)
+    status, code = world.refused("POST", EXPLAIN, body, x_service_deadline="5")[:2]
+    assert (status, code) == (504, "deadline_passed")
+
+
 def test_claims_and_facts_can_be_given_as_data() -> None:
     world = Installation()
     machine = configure_logins(world, bound_locations="westus2")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cloudid_core.errors import RecordFailed
 from cloudid_core.events import (
     Event,
     IntentChanged,
@@ -158,3 +159,27 @@ def test_the_events_of_a_service_are_counted() -> None:
         ("auth/cloud", "", "jwt_malformed"): [20],
     }
     assert not [labels for series in told.values() for labels in series if "made" in "".join(labels)]
+
+
+class FullDisk(Installation):
+    """Its audit device cannot take the entry of any refusal."""
+
+    async def record(self, event: Event) -> None:
+        if isinstance(event, RequestAnswered) and event.audit is not None and event.codes:
+            raise RecordFailed("disk full")
+        await super().record(event)
+
+
+def test_no_invented_role_becomes_a_label_when_its_refusal_cannot_be_recorded() -> None:
+    """The code is another one then; a role that exists keeps its label."""
+    world = FullDisk()
+    machine = configure_logins(world, bound_locations="nowhere")
+    world.must("PUT", "sys/audit/file", {"type": "file", "options": {"file_path": "/var/log/audit.log"}})
+    form = login_form(world, machine)
+    world.events.clear()
+    for role in ("dev", "made-up"):
+        assert world.refused("POST", "auth/cloud/login", {**form, "role": role}, token="") == (503, "audit_unavailable")
+    assert counted(*world.events)["cloudid_logins_total"] == {
+        ("auth/cloud", "dev", "audit_unavailable"): [1],
+        ("auth/cloud", "", "audit_unavailable"): [1],
+    }
