@@ -28,6 +28,12 @@ ENVELOPE: Final = frozenset(
 LEASE: Final = ("lease_id", "lease_duration", "renewable")
 
 
+def with_strict(command: Callable[..., None]) -> Callable[..., None]:
+    return click.option("--strict", is_flag=True, help="Write nothing if the path has no field of a given name.")(
+        command
+    )
+
+
 def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
     """Makes a command of a request to one path: its arguments, its help, and how its answer is shown."""
 
@@ -50,6 +56,7 @@ def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
             help_path: bool,
             address: Address,
             output: Output,
+            strict: bool = False,
         ) -> None:
             path, _, query = path.partition("?")
             path = path.strip("/").removeprefix("v1/")
@@ -60,6 +67,8 @@ def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
                 output.text(str(answer.get("help") or ""), answer)
                 return
             fields, shown = read_words(words)
+            if strict and (unknown := _unknown(path, operation, given | fields)):
+                raise Failed(printable(f"nothing was written: the path has no field {', '.join(unknown)}"))
             for name, known in sorted(fields_at(path, operation).items()):
                 if name in shown and is_secret(known):  # whoever lists processes or reads the shell's history sees it
                     tell(f"warning: {name} is a secret, and others see these words: use {name}=- or {name}=@FILE")
@@ -95,6 +104,7 @@ def list_(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]
 
 
 @click.command("write")
+@with_strict
 @with_path(Operation.WRITE)
 def write(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
     r"""Write fields to a path.
@@ -112,8 +122,10 @@ def patch(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]
     """Change fields of what is at a path.
 
     As write, which leaves the other fields of configurations and roles as they are; but what is not there is not made.
-    The token needs read and update at the path.
+    The token needs read and update at the path. Exit code 1: nothing is there, or the path has none of the fields.
     """
+    if fields and len(_unknown(path, Operation.WRITE, fields)) == len(fields):
+        raise Failed(printable(f"nothing was changed: the path has no field {', '.join(sorted(fields))}"))
     evolve(service, wrap_ttl="").read(path)
     return service.write(path, fields)
 
@@ -126,6 +138,14 @@ def delete(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any
     Fields go into the query.
     """
     return service.ask("DELETE", path, query=fields)
+
+
+def _unknown(path: str, operation: Operation, fields: Mapping[str, Any]) -> list[str]:
+    """The names of fields that the service would ignore; none where the tables do not know the path or its fields."""
+    route = route_at(path, operation)
+    if route is None or route.takes_anything:
+        return []
+    return sorted(fields.keys() - fields_at(path, operation).keys())
 
 
 def _asked(request: Request, service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:

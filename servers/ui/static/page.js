@@ -130,8 +130,15 @@ function checksOf(checks, key) {
 
 async function logins() {
   const { data } = await ask("sys/internal/recent-logins");
-  if (!data.logins.length) return none("Nobody has logged in at this node yet.");
-  return data.logins.slice(0, 25).map((login) => {
+  if (!data.logins.length && !data.unaccepted.length) return none("Nobody has logged in at this node yet.");
+  const unaccepted = data.unaccepted.slice(0, 10).map((refusal) => {
+    const key = ["unaccepted", refusal.mount, refusal.remote_address, ...refusal.codes].join(" ");
+    const many = refusal.count > 1 ? soft(`× ${refusal.count}`) : null;
+    const summary = [pill("refused", "bad"), make("span", {}, "a token that was not accepted"), code(refusal.codes.join(", ")),
+      many, soft(`${ago(refusal.time)} from ${refusal.remote_address}`)];
+    return fold(key, summary.filter(Boolean), make("div", { class: "inside" }, checksOf(refusal.checks, key)));
+  });
+  const accepted = data.logins.slice(0, 25).map((login) => {
     const key = [login.verdict, login.role, login.principal_id, login.resource_id, ...login.codes].join(" ");
     const refused = login.verdict === "refused";
     const many = login.count > 1 ? soft(`× ${login.count}`) : null;
@@ -140,6 +147,7 @@ async function logins() {
       refused ? code(login.codes.join(", ")) : null, many, soft(`${ago(login.time)} from ${login.remote_address}`)];
     return fold(key, summary.filter(Boolean), make("div", { class: "inside" }, soft(login.resource_id || login.principal_id), checksOf(login.checks, key)));
   });
+  return [...accepted, ...unaccepted];
 }
 
 // Leases

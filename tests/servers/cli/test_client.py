@@ -518,3 +518,22 @@ def test_the_help_tells_the_options(name: str, cloudid: Shell) -> None:
     assert "--address URL" in shown.out
     assert ("--exec CMD..." in shown.out) == (name in ("login", "creds"))
     assert name in [listed.name for listed in COMMANDS]
+
+
+def test_a_strict_write_writes_nothing_where_a_field_is_unknown(site: Site, cloudid: Shell) -> None:
+    cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
+    path, bound = "auth/cloud/role/strict", "bound_service_principal_ids=*"
+    shown = cloudid("write", "--strict", path, bound, "token_tll=60")
+    assert (shown.code, shown.err) == (1, "error: nothing was written: the path has no field token_tll\n")
+    assert cloudid("read", path).code == 1
+    assert cloudid("write", "--strict", path, bound, "token_ttl=60").code == 0
+    assert cloudid("write", path, bound, "token_tll=60").code == 0, "the service warns, and writes the other fields"
+
+
+def test_a_patch_that_changes_nothing_fails(site: Site, cloudid: Shell) -> None:
+    cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
+    path = "auth/cloud/role/patched"
+    assert cloudid("write", path, "bound_service_principal_ids=*").code == 0
+    shown = cloudid("patch", path, "token_tll=60")
+    assert (shown.code, shown.err) == (1, "error: nothing was changed: the path has no field token_tll\n")
+    assert cloudid("patch", path, "token_tll=60", "token_ttl=60").code == 0
