@@ -183,7 +183,7 @@ class Service:
             return UNASKED
 
     def _slowed(self, refusal: Refused, exchange: Exchange) -> Refused:
-        """A login that is refused for its form counts as one without a valid signature: its source may be slowed."""
+        """A login that is refused for its form counts as one without a valid token: its source may be slowed."""
         if exchange.is_login and not exchange.is_executed and refusal.status in FORM:
             try:
                 count_failed_login(self.context, exchange.request.remote_address, exchange.time)

@@ -20,7 +20,7 @@ class LoginForm:
     """A login as it is asked for. Of the three names of a machine the first one given counts: scale set, VM, id.
 
     What is empty is not compared: the signed claim says which machine it is. Only a role with a bound that needs a
-    machine wants subscription and resource group, once the signature has held.
+    machine wants subscription and resource group, once the mount has accepted the token.
     """
 
     role: str = setting(TEXT, "", "Name of the role.", required=True)

@@ -40,7 +40,7 @@ class Exchange(msgspec.Struct, kw_only=True):
     mount: Mount | None = None
     route: Route | None = None
     proven: Proven = msgspec.field(default_factory=Proven)
-    """Whom the JWT of a login is about, once its signature has held."""
+    """What is known of a login, once its mount has accepted the JWT."""
     role: str = ""
     """The role that the request names."""
     counted_by: tuple[Hashable, ...] = ()

@@ -67,7 +67,7 @@ MEMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "remote_address": (TEXT, "of the client, or what a trusted proxy says of it"),
     "request_id": (TEXT, "as in the answer and in the audit entries"),
     "resource_id": (TEXT, "of a login whose JWT the mount accepted, refused or not: the machine, if the JWT names one"),
-    "role": (TEXT, "that the request names, if it is a valid name"),
+    "role": (TEXT, "that the request names, if it is a valid name; of a login only once the mount accepted its JWT"),
     "state": (TEXT, "the state that it has now"),
     "status": (INTEGER, "of the answer"),
     "term": (INTEGER, "number of the key"),

@@ -90,11 +90,11 @@ def test_an_answer_is_wrapped(site: Site, operator: Shell) -> None:
 
 
 def test_unknown_fields_are_told_as_the_service_does(operator: Shell) -> None:
-    shown = operator("write", "auth/cloud/role/typo", "bound_locatoins=westeurope", "bound_locations=westeurope")
+    shown = operator("write", "auth/cloud/role/typo", "token_tll=westeurope", "bound_locations=westeurope")
     assert shown.code == 0
-    warning = "warning: Endpoint ignored these unrecognized parameters: [bound_locatoins]\n"
+    warning = "warning: Endpoint ignored these unrecognized parameters: [token_tll]\n"
     assert shown.err == warning
-    shown = operator("write", "auth/cloud/role/typo", "bound_locatoins=westeurope", "--format", "table")
+    shown = operator("write", "auth/cloud/role/typo", "token_tll=westeurope", "--format", "table")
     assert (shown.out, shown.err) == ("", f"{warning}done\n")
     operator("delete", "auth/cloud/role/typo")
 
