@@ -129,7 +129,9 @@ async def _log_in_on(base: MountSnapshot, call: Call, form: LoginForm, is_anew: 
         proven.resource_id = claims.machine.written
     snapshot = base.roles.peek(form.role.lower())
     if snapshot is None or is_anew:
+        proven.lacks_role = True  # until it is found, which the store may prevent
         snapshot = await read_role(base, form.role.lower())
+        proven.lacks_role = not snapshot.has_role
     try:
         role, facts = snapshot.role, facts_at_hand(base.identity, claims, call.now)
         try:
@@ -158,7 +160,6 @@ async def _log_in_on(base: MountSnapshot, call: Call, form: LoginForm, is_anew: 
             call.trail.decision = decision
         answer = await _issue(call, snapshot, claims, verdict)
     except (Refused, *PROVIDER_FAILURES):
-        proven.lacks_role = not snapshot.has_role
         await snapshot.confirm()
         raise
     form.jwt, proven.case = "", case  # what is remembered of a login holds no JWT

@@ -57,7 +57,7 @@ class Proven(msgspec.Struct):
     case: Callable[[], object] | None = None
     """Makes all that the login was decided on, without its JWT, once that is known."""
     lacks_role: bool = False
-    """The JWT is accepted, and the role that the login names does not exist."""
+    """The JWT is accepted, and the role that the login names does not exist, as far as is known."""
 
 
 def may_read_config(caller: Caller | None, mount: Mount | None) -> bool:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.errors import RecordFailed
+from cloudid_core.effects import Entry
+from cloudid_core.errors import RecordFailed, StoreFailed
 from cloudid_core.events import (
     Event,
     IntentChanged,
@@ -159,6 +160,24 @@ def test_the_events_of_a_service_are_counted() -> None:
         ("auth/cloud", "", "jwt_malformed"): [20],
     }
     assert not [labels for series in told.values() for labels in series if "made" in "".join(labels)]
+
+
+class LostRoles(Installation):
+    """Its store cannot be read where a role that was made up would be."""
+
+    async def read_entry(self, key: str) -> Entry | None:
+        if key.endswith("/made-up"):
+            raise StoreFailed("it does not answer")
+        return await super().read_entry(key)
+
+
+def test_no_invented_role_becomes_a_label_when_the_store_cannot_tell_whether_it_exists() -> None:
+    world = LostRoles()
+    form = login_form(world, configure_logins(world))
+    world.events.clear()
+    refusal = world.refused("POST", "auth/cloud/login", {**form, "role": "made-up"}, token="")
+    assert refusal == (503, "store_unavailable")
+    assert counted(*world.events)["cloudid_logins_total"] == {("auth/cloud", "", "store_unavailable"): [1]}
 
 
 class FullDisk(Installation):
