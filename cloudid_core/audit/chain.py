@@ -12,6 +12,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Sequence
 from hashlib import sha256
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -24,6 +25,9 @@ from .device import Device
 EVERY_LINES: Final = 1000
 EVERY_SECONDS: Final = 10.0
 """How many lines, and how long, may go by without a checkpoint."""
+
+MOST_SECONDS: Final = 60.0
+"""Most seconds from the first to the last line between two checkpoints. A verifier reports more; see `Chain.lines`."""
 
 OPENED: Final = "opened"
 RUNNING: Final = "running"
@@ -82,10 +86,25 @@ class Head(msgspec.Struct, frozen=True):
     hash: str
 
 
+def _is_due(lines: int, now: float, signed_at: float) -> bool:
+    """Whether so many lines since the last checkpoint need one."""
+    return lines >= EVERY_LINES or (lines > 0 and abs(now - signed_at) >= EVERY_SECONDS)
+
+
 class Chain:
     """The chain of one device in one process. Its state goes on by `keep`, when lines have been written."""
 
-    def __init__(self, device: Device, chain_id: str, process: str, follows: Head | None = None) -> None:
+    def __init__(
+        self,
+        device: Device,
+        chain_id: str,
+        process: str,
+        follows: Head | None = None,
+        *,
+        saw: Sequence[Head] | None = None,
+        unsure: int = 0,
+        ends: str = "",
+    ) -> None:
         self.id = chain_id
         self.number = 0
         self._previous = b""
@@ -95,8 +114,14 @@ class Chain:
         self._process = process
         self.follows = follows
         """The last line that was there when the chain began, of whatever chain."""
-        self._signed_number = 0
-        self._signed_at: float = 0.0
+        self.saw = saw
+        """The newest lines of the other chains without an end that were there. `None`: no file was looked at."""
+        self.unsure = unsure
+        """How many more lines of the chain that it follows were sent, and may have arrived or not."""
+        self.ends = ends
+        """The chain that its process wrote before; no line of that follows."""
+        self.signed_number = 0
+        self.signed_at: float = 0.0
         self.is_closed = False
 
     @property
@@ -106,20 +131,24 @@ class Chain:
 
     def is_unsigned(self, now: float) -> bool:
         """Whether a checkpoint is due."""
-        return self._is_due(self.number, now)
-
-    def _is_due(self, number: int, now: float) -> bool:
-        lines = number - self._signed_number
-        return lines >= EVERY_LINES or (lines > 0 and abs(now - self._signed_at) >= EVERY_SECONDS)
+        return _is_due(self.number - self.signed_number, now, self.signed_at)
 
     def lines(self, texts: Sequence[bytes], now: float) -> Lines:
-        """Entries as the next lines, with the chain's first checkpoint before them and a due one after them."""
+        """Entries as the next lines, with the chain's first checkpoint before them and each one that is due.
+
+        Lines that have waited too long for a checkpoint get it before the new ones, as after the clock leapt or the
+        machine slept. So a verifier can report a longer stretch of lines without one: no server writes it.
+        """
         made = Lines(self)
         if not self.number:
             made.sign(OPENED, now)
-        made.add(texts, now)
-        if not made.checkpoints and self._is_due(made.number, now):
+        elif self.is_unsigned(now):
             made.sign(RUNNING, now)
+        first = EVERY_LINES - (made.number - made.signed_number)
+        for start, end in pairwise((0, *range(first, len(texts), EVERY_LINES), len(texts))):
+            made.add(texts[start:end], now)
+            if _is_due(made.number - made.signed_number, now, made.signed_at):
+                made.sign(RUNNING, now)
         return made
 
     def checkpoint(self, now: float, state: str = RUNNING) -> Lines:
@@ -131,8 +160,7 @@ class Chain:
     def keep(self, lines: Lines) -> None:
         """Go on behind these lines: they have been written."""
         self.number, self._previous = lines.number, lines.previous
-        if lines.checkpoints:
-            self._signed_number, self._signed_at = lines.signed_number, lines.signed_at
+        self.signed_number, self.signed_at = lines.signed_number, lines.signed_at
         self.is_closed = lines.is_last
 
     @property
@@ -153,8 +181,15 @@ class Chain:
         if state == OPENED:
             if origin := self._device.origin_of(self.id, self._device.public_key):
                 facts["origin"] = origin
+            facts["every_lines"] = EVERY_LINES
             if self.follows is not None:
                 facts["follows"] = self.follows
+            if self.saw is not None:
+                facts["saw"] = self.saw
+            if self.unsure:
+                facts["unsure"] = self.unsure
+            if self.ends:
+                facts["ends"] = self.ends
         return facts
 
     def signature(self, line: bytes) -> bytes:
@@ -174,8 +209,7 @@ class Lines:
         self._lines: list[bytes] = []
         self.number, self.previous = chain.number, chain.hash
         self.checkpoints: list[bytes] = []
-        self.signed_number = 0
-        self.signed_at: float = 0.0
+        self.signed_number, self.signed_at = chain.signed_number, chain.signed_at
         self.is_last = False
 
     def add(self, texts: Sequence[bytes], now: float) -> None:
@@ -192,6 +226,16 @@ class Lines:
         self._append(line)
         self.checkpoints.append(line + b"\n")
         self.signed_number, self.signed_at, self.is_last = self.number, now, state == CLOSED
+
+    def head_within(self, size: int) -> Head | None:
+        """The newest line of the chain once so many bytes of the content are written."""
+        written = self.content[:size].splitlines(keepends=True)
+        if written and not written[-1].endswith(b"\n"):
+            written.pop()
+        if not written:
+            return self._chain.head
+        last = written[-1].removesuffix(b"\n")
+        return Head(self._chain.id, self._chain.number + len(written), sha256(last).hexdigest())
 
     def _append(self, line: bytes) -> None:
         self.number += 1

@@ -19,7 +19,7 @@ from cloudid_core.errors import RecordFailed
 from cloudid_core.metrics import Numbers, put
 
 from ..runtime import Runtime
-from .files import File, Ticket
+from .files import File, Ticket, Torn
 from .streams import Closed, Stream
 
 QUEUE_LIMIT: Final = 4096
@@ -47,17 +47,17 @@ class _Chained:
         """It is closed for good."""
         self._process = process
         self._spread = spread
+        self._last_id = ""
         self._chain = self._new_chain(None)
 
-    def _new_chain(self, follows: Head | None) -> Chain:
-        return Chain(self.device, os.urandom(8).hex(), self._process, follows)
-
-    def _begin_anew(self) -> None:
-        """How much of the last lines was written is not known: go on in another chain, which says where this ended."""
-        self._chain = self._new_chain(self._chain.head)
+    def _new_chain(self, follows: Head | None, saw: Sequence[Head] | None = None, unsure: int = 0) -> Chain:
+        """Another chain, which names the one that this process wrote before."""
+        ends = self._last_id
+        return Chain(self.device, os.urandom(8).hex(), self._process, follows, saw=saw, unsure=unsure, ends=ends)
 
     def _keep(self, lines: Lines) -> None:
         self._chain.keep(lines)
+        self._last_id = self._chain.id
         if lines.checkpoints:
             self._spread(lines.checkpoints)
 
@@ -94,22 +94,32 @@ class FileDevice(_Chained):
                 self._write(self._chain.checkpoint(time.time(), CLOSED))
         finally:
             self._file.close()
-            self._begin_anew()
+            self._chain = self._new_chain(self._chain.head)
 
     def _open(self) -> None:
-        """Open the file, also when the open one was moved or removed: its chain ends there."""
+        """Open the file, also when the open one was moved or removed: its chain ends there.
+
+        The next chain names what it finds in the file, and where this process was before: perhaps in another file.
+        """
         if self._file.is_replaced():
             with suppress(OSError):
                 self.close()
         head = self._file.open()
         if head is not None:
-            self._chain = self._new_chain(head)
+            saw, own = self._file.other_heads, self._chain.head
+            if saw is not None and own is not None and own.id not in {head.id, *(each.id for each in saw)}:
+                saw = (*saw, own)
+            self._chain = self._new_chain(head, saw)
 
     def _write(self, lines: Lines) -> None:
+        """Write lines of the chain. When that fails, another chain names the last line that is whole."""
         try:
             self._file.write(lines.content)
-        except OSError:
-            self._begin_anew()
+        except OSError as failure:
+            if not self._chain.number:
+                self._file.close()  # other processes go on with the file: look again at what the chain follows
+            written = failure.written if isinstance(failure, Torn) else 0
+            self._chain = self._new_chain(lines.head_within(written))
             raise
         self._keep(lines)
 
@@ -139,6 +149,8 @@ class StreamDevice(_Chained):
         self._next: _Batch | None = None
         self._checkpoints: list[bytes] = []
         self._is_sending = False
+        self._unsure = 0
+        """How many lines of the chain were sent, and may have arrived or not."""
         self._retry_at = 0.0
 
     def begin(self, texts: Sequence[bytes]) -> Ticket | None:
@@ -168,8 +180,15 @@ class StreamDevice(_Chained):
             lines = self._chain.checkpoint(time.time(), CLOSED)
             self._stream.send_now(lines.content)
             self._keep(lines)
+            self._unsure = 0
         self._stream.close()
         self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Begin another chain, which says where this one ended, and how many more lines may have arrived."""
+        chain = self._chain
+        unsure = self._unsure if chain.number else chain.unsure
+        self._chain, self._unsure = self._new_chain(chain.head, unsure=unsure), 0
 
     def _start(self) -> None:
         if not self._is_sending:
@@ -216,7 +235,9 @@ class StreamDevice(_Chained):
         lines = chain.lines(batch.texts, time.time()) if batch else None
         if lines is None and chain.is_unsigned(time.time()):
             lines = chain.checkpoint(time.time())
+        self._unsure = lines.number - chain.number if lines else 0
         await self._stream.send((lines.content if lines else b"") + passed_on)
+        self._unsure = 0
         if lines is not None:
             self._keep(lines)
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Final
 
 from attrs import define
 
-from cloudid_core.audit.chain import Head, is_ours
+from cloudid_core.audit.chain import CLOSED, Head, is_ours
 from cloudid_core.audit.device import STDOUT, Device
 
 from ..machine import APPENDING, Disk, streams
 from ..runtime import Event, Runtime
-from .verify import read_line
+from .verify import TAIL, read_line
 
 LOGGING: Final = APPENDING & ~os.O_WRONLY | os.O_RDWR
 """Flags to open an audit log with, which is also read."""
@@ -25,8 +26,8 @@ FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FIRST_LINE: Final = 2**16
 """Longest first line that can be an audit log's."""
 
-TAIL: Final = 2**20
-"""How much of a file's end is read to find its last line."""
+MOST_HEADS: Final = 64
+"""Most chains without an end that the beginning of another one names."""
 
 
 @define(eq=False)
@@ -50,6 +51,14 @@ class Sync(Ticket):
     fd: int
 
 
+class Torn(OSError):
+    """A file took only a part of what was to be written: so many bytes."""
+
+    def __init__(self, written: int) -> None:
+        super().__init__("the file took only a part of an entry: is the disk full?")
+        self.written = written
+
+
 class File:
     """One file, opened when it is needed. Raises `OSError` only."""
 
@@ -63,6 +72,8 @@ class File:
         self._is_torn = False
         self.is_empty = False
         """Whether nothing has been in the open file yet."""
+        self.other_heads: Sequence[Head] | None = None
+        """The newest lines of the other chains without an end in the tail of the file; `None`: they are too many."""
         self._disk = Disk(runtime)
         self._next: Sync | None = None
         self._is_syncing = False
@@ -90,16 +101,27 @@ class File:
 
     def write(self, content: bytes) -> None:
         """Append lines. When that fails, the next write begins a line of its own."""
-        if self._is_torn:
-            content = b"\n" + content
+        prefix = b"\n" if self._is_torn else b""
+        content = prefix + content
         written = os.write(self._fd, content)
-        self._is_torn = written < len(content)
-        if self._is_torn:
-            if self.is_empty and os.fstat(self._fd).st_size == written:  # begun so, it would be no audit log any more
-                os.ftruncate(self._fd, 0)
-                self._is_torn = False
-            raise OSError("the file took only a part of an entry: is the disk full?")
-        self.is_empty = False
+        torn = 0
+        if written < len(content):
+            torn = self._take_back(written - content.rfind(b"\n", 0, written) - 1)
+        self._is_torn = torn > 0
+        self.is_empty = self.is_empty and written == torn
+        if written < len(content):
+            raise Torn(max(0, written - len(prefix)))
+
+    def _take_back(self, torn: int) -> int:
+        """Cut off the beginning of a line, so that no other process continues it. The bytes that had to be left.
+
+        They are left where another process has written behind them.
+        """
+        end = os.lseek(self._fd, 0, os.SEEK_CUR)
+        if not torn or os.fstat(self._fd).st_size != end:
+            return torn
+        os.ftruncate(self._fd, end - torn)
+        return 0
 
     def sync(self) -> Sync | None:
         """Let the disk have what was written so far, if that is wanted. `None`: it has, or it need not."""
@@ -163,21 +185,31 @@ class File:
         # a device of an earlier version goes on with its file, which may begin with a line that nobody has signed
         if not is_known and (self._device.installation_key or not first.startswith(b"{")):
             raise OSError(f"{self._path} is no audit log that this installation began: move it away")
-        head = None if self.is_empty else self._last_line(fd, status.st_size)
+        head = None if self.is_empty else self._find_heads(fd, status.st_size)
         if is_known and self._mode and stat.S_IMODE(status.st_mode) != self._mode:
             os.fchmod(fd, self._mode)
         return head
 
-    def _last_line(self, fd: int, size: int) -> Head | None:
+    def _find_heads(self, fd: int, size: int) -> Head | None:
+        """The last line of a file that can be read. Notes those of the other chains in its tail, too."""
         *lines, torn = os.pread(fd, TAIL, max(0, size - TAIL)).split(b"\n")
         self._is_torn = bool(torn)
+        last: Head | None = None
+        others: dict[str, Head | None] = {}
         for line in reversed(lines):
             try:
-                place = read_line(line).chain
+                newest = read_line(line)
             except (ValueError, RecursionError):
                 continue
-            return Head(place.id, place.number, sha256(line).hexdigest())
-        return None
+            place = newest.chain
+            if place.id in others:
+                continue
+            head = Head(place.id, place.number, sha256(line).hexdigest())
+            last = last or head
+            others[place.id] = None if head is last or newest.state == CLOSED else head
+        heads = [head for head in others.values() if head is not None]
+        self.other_heads = heads if len(heads) <= MOST_HEADS else None
+        return last
 
 
 def open_below(folder: str, path: str, mode: int) -> int:

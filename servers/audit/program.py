@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Final
 
 import attrs
 import click
 
+from cloudid_core.values import rfc3339
+
 from ..terminal import Exit, Format, Output, Unusable, system_reason, with_output
 from .verify import Report
 from .verify import verify as judge
+
+UNCOMPARED: Final = (
+    "without --checkpoints, the removal of whole chains and of a tail after a signed line cannot be excluded"
+)
 
 
 @click.group()
@@ -26,14 +33,36 @@ def _key(ctx: click.Context, option: click.Parameter, value: str | None) -> str:
     return value or ""
 
 
+def _since(ctx: click.Context, option: click.Parameter, value: str | None) -> float:
+    if not value:
+        return 0.0
+    try:
+        return rfc3339.parse(value if "T" in value.upper() else f"{value}T00:00:00Z")
+    except ValueError as error:
+        raise click.BadParameter(f"{error}, or a date") from None
+
+
 @audit.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--key", callback=_key, metavar="HEX", help="The device's checkpoint_key, from GET sys/audit.")
 @click.option("--checkpoints", multiple=True, metavar="FILE", help="Checkpoints that were kept elsewhere.")
-@click.option("--open-end", is_flag=True, help="Accept a chain without an end: its process still runs, or was killed.")
+@click.option(
+    "--checkpoints-since",
+    callback=_since,
+    metavar="TIME",
+    help="Accept that chains of earlier checkpoints are missing: their files were deleted on schedule.",
+)
+@click.option("--open-end", is_flag=True, help="Accept a last chain without an end: its process still runs.")
 @with_output(Format.TABLE)
-def verify(files: Sequence[str], key: str, checkpoints: Sequence[str], open_end: bool, output: Output) -> int:
-    """Say whether audit logs are whole.
+def verify(
+    files: Sequence[str],
+    key: str,
+    checkpoints: Sequence[str],
+    checkpoints_since: float,
+    open_end: bool,
+    output: Output,
+) -> int:
+    """Check that audit logs are genuine and complete.
 
     FILE: audit logs, in the order in which they were written. Exit code 1: a line was changed, added or removed.
     """
@@ -41,14 +70,21 @@ def verify(files: Sequence[str], key: str, checkpoints: Sequence[str], open_end:
         with ExitStack() as opened:
             logs = [(name, opened.enter_context(open(name, "rb"))) for name in files]
             anchors = [(name, opened.enter_context(open(name, "rb"))) for name in checkpoints]
-            report = judge(logs, key=key, checkpoints=anchors, accepts_open_end=open_end)
+            report = judge(
+                logs,
+                key=key,
+                checkpoints=anchors,
+                checkpoints_since=checkpoints_since,
+                accepts_open_end=open_end,
+            )
     except OSError as error:
         raise Unusable(system_reason(error)) from None
-    output.text("\n".join(_lines(report, key)), _record(report))
+    is_compared = bool(checkpoints)
+    output.text("\n".join(_lines(report, key, is_compared=is_compared)), _record(report, is_compared=is_compared))
     return Exit.FAILED if report.problems else Exit.DONE
 
 
-def _lines(report: Report, key: str) -> list[str]:
+def _lines(report: Report, key: str, *, is_compared: bool) -> list[str]:
     lines = [f"PROBLEM {problem}" for problem in report.problems]
     lines += [f"note {note}" for note in report.notes]
     for chain in report.chains.values():
@@ -58,14 +94,17 @@ def _lines(report: Report, key: str) -> list[str]:
     if not key and keys:
         shown = ", ".join(sorted(keys))
         lines.append(f"signed with {shown}: compare it with checkpoint_key of GET sys/audit, or give --key")
+    if not is_compared:
+        lines.append(UNCOMPARED)
     lines.append(f"{report.lines} lines in {len(report.chains)} chains, {len(report.problems)} problems")
     return lines
 
 
-def _record(report: Report) -> dict[str, object]:
+def _record(report: Report, *, is_compared: bool) -> dict[str, object]:
     """The report for a program."""
     return {
         "lines": report.lines,
+        "limits": [] if is_compared else [UNCOMPARED],
         "problems": [attrs.asdict(problem) for problem in report.problems],
         "notes": [attrs.asdict(note) for note in report.notes],
         "chains": [

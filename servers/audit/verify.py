@@ -1,7 +1,13 @@
-"""The verifier: whether audit logs are what a server wrote, line by line, and nothing is missing."""
+"""The verifier: whether audit logs are what a server wrote, line by line, and nothing is missing.
+
+Each chain must begin with a signed line and go on without a gap. Its lines are safe up to its last checkpoint, or up to
+the line that the signed beginning of a later chain names. The rest is its unsigned end: a server leaves one
+only where it was killed, and never a long one.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Final
@@ -9,7 +15,8 @@ from typing import Final
 import msgspec
 from attrs import Factory, define, field, frozen
 
-from cloudid_core.audit.chain import CLOSED, OPENED, Head, is_signed
+from cloudid_core.audit.chain import CLOSED, EVERY_LINES, MOST_SECONDS, OPENED, Head, is_signed
+from cloudid_core.values import rfc3339
 
 
 class _Place(msgspec.Struct):
@@ -22,15 +29,34 @@ class _Line(msgspec.Struct):
     """What the verifier reads of a line."""
 
     chain: _Place
+    time: str = ""
     type: str = ""
     state: str = ""
     key: str = ""
     process: str = ""
+    every_lines: int = 0
     follows: Head | None = None
+    saw: list[Head] | None = None
+    unsure: int = 0
+    ends: str = ""
+
+
+class _Unchained(msgspec.Struct):
+    """What an entry has even when it has no place in a chain."""
+
+    type: str
 
 
 read_line: Final = msgspec.json.Decoder(_Line).decode
+_read_unchained: Final = msgspec.json.Decoder(_Unchained).decode
 CHECKPOINT: Final = "checkpoint"
+TYPES: Final = frozenset({"request", "response", CHECKPOINT})
+TAIL: Final = 2**20
+"""How many bytes at the end of a file are read before a chain begins there: to find what it follows."""
+
+SEEN: Final = TAIL // 2
+"""A last line that is no further from the beginning of a chain was certainly read whole."""
+
 MOST_UNREAD: Final = 20
 """Lines that are no entries and are noted one by one."""
 
@@ -57,7 +83,41 @@ class Chain:
     signed: int = 0
     key: str = ""
     is_closed: bool = False
+    is_over: bool = False
+    """Its process went on with another chain."""
     process: str = ""
+    is_bounded: bool = False
+    """Its beginning promises a checkpoint after so many lines. Earlier versions wrote a turn's lines before one."""
+    earliest: str = ""
+    latest: str = ""
+    """The times of the lines since its last checkpoint."""
+    file: int = 0
+    end: int = 0
+    """In which file, and before which of its bytes, its last line ends."""
+    read_at: int = 0
+    """How many lines had been read, of all chains, when its last one was."""
+    denied: int = 0
+    """The number of a line that was not there by the signed beginning of a later chain."""
+    is_surely_denied: bool = False
+    """The beginning is not one of an earlier version, which did not know how much of a failed write had arrived."""
+
+    @property
+    def unsigned(self) -> int:
+        """How many lines have no checkpoint after them."""
+        return self.last - self.signed
+
+
+@frozen
+class _Follow:
+    """The newest line of a chain as the signed beginning of a later one names it."""
+
+    where: str
+    chain: str
+    head: Head
+    is_direct: bool
+    """It is the line right before the beginning."""
+    is_read: bool
+    """It was read before."""
 
 
 @define
@@ -74,9 +134,19 @@ class Verifier:
 
     key: str = ""
     accepts_open_end: bool = False
-    """A chain without an end is no problem: its process still runs, or was killed."""
+    """A chain without an end is no problem: its process still runs."""
+    checkpoints_since: float = 0.0
+    """Chains of earlier checkpoints may be missing: their files were removed on purpose."""
     report: Report = Factory(Report)
-    _follows: list[tuple[str, str, Head]] = field(factory=list)
+    _follows: list[_Follow] = field(factory=list)
+    _missing: set[str] = field(factory=set)
+    _open: dict[str, Chain] = field(factory=dict)
+    """The chains that have no end yet."""
+    _beginnings: list[tuple[int, str]] = field(factory=list)
+    """How many lines had been read when each signed beginning was, and the chain that it follows."""
+    _file: int = 0
+    _size: int = 0
+    """How many bytes of the file have been read."""
     _unread: int = 0
 
     def finish(self, checkpoints: Iterable[tuple[str, bytes]]) -> Report:
@@ -84,46 +154,70 @@ class Verifier:
         attested = self._attested()
         for where, text in checkpoints:
             self._compare(where, text)
-        for chain in self.report.chains.values():
-            if not chain.is_closed and attested.get(chain.id, 0) < chain.last:
-                told = (
-                    f"chain {chain.id} ({chain.process or 'unknown process'}) has no end after number {chain.last}: it "
-                    f"was cut off, or its process was killed or still runs; {chain.last - chain.signed} lines have no "
-                    "checkpoint"
-                )
-                (self._note if self.accepts_open_end else self._problem)(chain.where, told)
+        for chain in self._open.values():
+            self._judge_end(chain, attested.get(chain.id, 0))
         if (more := self._unread - MOST_UNREAD) > 0:
             self._note("-", f"{more} more lines are no entries: is it another file?")
         if not self.report.chains:
             self._problem("-", "there is no entry")
         return self.report
 
+    def begin_file(self) -> None:
+        """The next lines are those of another file."""
+        self._file, self._size = self._file + 1, 0
+
     def read(self, where: str, text: bytes) -> None:
+        self._size += len(text) + 1
         try:
             line = read_line(text)
         except (ValueError, RecursionError):
-            self._unread += 1
-            if self._unread <= MOST_UNREAD:
-                self._note(where, "no entry: what a failed write left, or added by hand")
+            self._note_unread(where, text)
             return
         self.report.lines += 1
         place = line.chain
         chain = self.report.chains.get(place.id)
         if chain is None:
-            chain = self.report.chains[place.id] = Chain(place.id, where)
-            if place.number != 1:
-                self._problem(where, f"chain {place.id} begins with number {place.number}: what was before is missing")
-                chain.last, chain.hashes[place.number - 1] = place.number - 1, place.previous
+            chain = self._begin(where, line)
         if chain.is_closed:
             self._problem(where, f"chain {place.id} goes on behind its end")
+        if chain.is_over:
+            self._problem(where, f"chain {place.id} goes on though its process had begun another one")
         if place.number != chain.last + 1:
             self._problem(where, _jump(chain, place))
         elif place.previous != chain.hashes.get(chain.last, ""):
             self._problem(where, f"the line before number {place.number} of chain {place.id} was changed")
         chain.last = max(chain.last, place.number)
         chain.hashes[place.number] = sha256(text).hexdigest()
+        chain.file, chain.end, chain.read_at = self._file, self._size, self.report.lines
         if line.type == CHECKPOINT:
             self._take_checkpoint(where, text, line, chain)
+        elif not chain.earliest:
+            chain.earliest = chain.latest = line.time
+        else:
+            chain.earliest, chain.latest = min(chain.earliest, line.time), max(chain.latest, line.time)
+
+    def _note_unread(self, where: str, text: bytes) -> None:
+        """A failed write leaves the beginning of a line, which is never an object: an entry without a place is not."""
+        try:
+            is_entry = _read_unchained(text).type in TYPES
+        except (ValueError, RecursionError):
+            is_entry = False
+        if is_entry:
+            self._problem(where, "an entry that is in no chain: it was added, or damaged")
+            return
+        self._unread += 1
+        if self._unread <= MOST_UNREAD:
+            self._note(where, "no entry: what a failed write left, or added by hand")
+
+    def _begin(self, where: str, line: _Line) -> Chain:
+        place = line.chain
+        chain = self.report.chains[place.id] = self._open[place.id] = Chain(place.id, where)
+        if place.number != 1:
+            self._problem(where, f"chain {place.id} begins with number {place.number}: what was before is missing")
+            chain.last, chain.hashes[place.number - 1] = place.number - 1, place.previous
+        elif line.type != CHECKPOINT or line.state != OPENED:
+            self._problem(where, f"chain {place.id} does not begin with a signed line")
+        return chain
 
     def _take_checkpoint(self, where: str, text: bytes, line: _Line, chain: Chain) -> None:
         if not self._is_signed(text, line):
@@ -131,10 +225,67 @@ class Verifier:
             return
         if chain.key and chain.key != line.key:
             self._problem(where, f"chain {chain.id} changes its key")
-        if line.chain.number == 1 and line.follows is not None:
-            self._follows.append((where, line.chain.id, line.follows))
+        if line.chain.number == 1 and line.state == OPENED:
+            self._take_beginning(where, line, chain)
+        elif long := _too_long(chain, line.chain.number - chain.signed - 1):
+            tell = self._problem if chain.is_bounded else self._note
+            tell(where, f"{long} of chain {chain.id} before this checkpoint have none among them")
         chain.key, chain.process = line.key, line.process
-        chain.signed, chain.is_closed = line.chain.number, line.state == CLOSED
+        chain.signed, chain.earliest, chain.latest = line.chain.number, "", ""
+        if line.state == CLOSED:
+            chain.is_closed = True
+            self._open.pop(chain.id, None)
+
+    def _take_beginning(self, where: str, line: _Line, chain: Chain) -> None:
+        """A chain begins with a signed line, which may name the newest lines of those before it."""
+        self._beginnings.append((self.report.lines, line.follows.id if line.follows else ""))
+        chain.is_bounded = line.every_lines > 0
+        heads = [*((line.follows,) if line.follows else ()), *(line.saw or ())]
+        for head in heads:
+            before = self.report.chains.get(head.id)
+            is_read = before is not None and head.number <= before.last
+            self._follows.append(_Follow(where, chain.id, head, head is line.follows, is_read))
+        if (ended := self._open.get(line.ends)) is not None:
+            ended.is_over = True
+        named = {head.id: head.number for head in heads}
+        if line.follows is not None:
+            followed = self._open.get(line.follows.id)
+            unsure = line.unsure if followed is not None else 0
+            if followed is not None and followed.last > line.follows.number + unsure:
+                followed.denied, followed.is_surely_denied = followed.last, chain.is_bounded
+        if line.saw is not None:
+            for other in self._open.values():
+                is_seen = other.file == self._file and self._size - other.end < SEEN
+                if is_seen and other is not chain and other.last > named.get(other.id, 0):
+                    other.denied, other.is_surely_denied = other.last, True
+
+    def _is_followed(self, chain: Chain) -> bool:
+        """Whether another chain begins behind it, and nothing is missing in between."""
+        place = bisect_left(self._beginnings, (chain.read_at + 1, ""))
+        if place == len(self._beginnings):
+            return False
+        _, follows = self._beginnings[place]
+        return not follows or follows in self.report.chains
+
+    def _judge_end(self, chain: Chain, attested: int) -> None:
+        """A chain has no end: its process was killed, or still runs, or the end was cut off or forged."""
+        if attested >= chain.last:
+            return
+        end = (
+            f"chain {chain.id} ({chain.process or 'unknown process'}) has no end after number {chain.last}: it was cut "
+            f"off, or its process was killed or still runs; {chain.unsigned} lines have no checkpoint"
+        )
+        if long := _too_long(chain, chain.unsigned):
+            self._problem(chain.where, f"{long} at the end of chain {chain.id} have no checkpoint: they were added")
+        elif chain.denied > max(chain.signed, attested) and (chain.is_surely_denied or not self.accepts_open_end):
+            self._problem(
+                chain.where,
+                f"number {chain.denied} of chain {chain.id} was added: a later chain began when it was not there",
+            )
+        elif self.accepts_open_end or self._is_followed(chain):
+            self._note(chain.where, end)
+        else:
+            self._problem(chain.where, end)
 
     def _is_signed(self, text: bytes, line: _Line) -> bool:
         """The signature is made over the line without it, and by the key that counts."""
@@ -143,20 +294,28 @@ class Verifier:
     def _attested(self) -> dict[str, int]:
         """By chain the number of the line that a later chain's signed beginning says to have been its last."""
         attested: dict[str, int] = {}
-        for where, follower, head in self._follows:
+        for follow in self._follows:
+            where, head = follow.where, follow.head
             chain = self.report.chains.get(head.id)
             if chain is None:
-                self._note(where, f"chain {follower} follows chain {head.id}, which is in none of these files")
-            elif chain.hashes.get(head.number) == head.hash:
-                attested[head.id] = max(head.number, attested.get(head.id, 0))
+                if follow.is_direct:
+                    self._note(where, f"chain {follow.chain} follows chain {head.id}, which is in none of these files")
             elif chain.last < head.number:
                 self._problem(
                     chain.where, f"chain {head.id} ends with number {chain.last}, but number {head.number} was written"
                 )
-            else:
+            elif chain.hashes.get(head.number) != head.hash:
                 self._problem(
-                    where, f"number {head.number} of chain {head.id} is not the line that chain {follower} saw"
+                    where, f"number {head.number} of chain {head.id} is not the line that chain {follow.chain} saw"
                 )
+            elif not follow.is_read:
+                self._problem(
+                    where,
+                    f"chain {follow.chain} follows number {head.number} of chain {head.id}, which comes later: lines "
+                    "were reordered, or the files are not named in the order in which they were written",
+                )
+            else:
+                attested[head.id] = max(head.number, attested.get(head.id, 0))
         return attested
 
     def _compare(self, where: str, text: bytes) -> None:
@@ -165,7 +324,8 @@ class Verifier:
         except (ValueError, RecursionError):
             self._note(where, "no checkpoint")
             return
-        begins = bool(self.key) and line.key != self.key and line.state == OPENED and line.chain.number == 1
+        keys = {self.key} if self.key else {chain.key for chain in self.report.chains.values()}
+        begins = line.key not in keys and line.state == OPENED and line.chain.number == 1
         if line.type != CHECKPOINT or (begins and is_signed(text, line.key)):
             return  # the device that keeps checkpoints of others begins a file with one of its own, under its own key
         if not self._is_signed(text, line):
@@ -174,7 +334,7 @@ class Verifier:
         place = line.chain
         chain = self.report.chains.get(place.id)
         if chain is None:
-            self._note(where, f"its chain {place.id} is in none of these files")
+            self._note_missing(where, line)
         elif chain.last < place.number:
             self._problem(
                 where,
@@ -182,6 +342,18 @@ class Verifier:
             )
         elif chain.hashes.get(place.number) != sha256(text).hexdigest():
             self._problem(where, f"number {place.number} of chain {place.id} is not this checkpoint")
+
+    def _note_missing(self, where: str, line: _Line) -> None:
+        """The chain of a checkpoint is missing. Its first checkpoint after the given time says so."""
+        is_expected = _instant(line.time) >= self.checkpoints_since
+        if (line.chain.id in self._missing) or not (is_expected or line.state == OPENED):
+            return
+        text = f"its chain {line.chain.id} is in none of these files"
+        if is_expected:
+            self._missing.add(line.chain.id)
+            self._problem(where, text)
+        else:
+            self._note(where, text)
 
     def _problem(self, where: str, text: str) -> None:
         self.report.problems.append(Finding(where, text))
@@ -197,17 +369,41 @@ def _jump(chain: Chain, place: _Place) -> str:
     return f"{missing} lines of chain {chain.id} are missing before number {place.number}"
 
 
+def _too_long(chain: Chain, lines: int) -> str:
+    """How many lines, or seconds of them, a chain has without a checkpoint, where no server writes so many."""
+    if lines > EVERY_LINES:
+        return f"{lines} lines"
+    if lines and (seconds := _instant(chain.latest) - _instant(chain.earliest)) > MOST_SECONDS:
+        return f"{lines} lines from {seconds:.0f} s"
+    return ""
+
+
+def _instant(text: str) -> float:
+    """Seconds since the epoch; 0 for a text that is no time, so that it is far from all others."""
+    try:
+        return rfc3339.parse(text)
+    except ValueError:
+        return 0.0
+
+
 def verify(
     files: Sequence[tuple[str, Iterable[bytes]]],
     *,
     key: str = "",
     checkpoints: Sequence[tuple[str, Iterable[bytes]]] = (),
+    checkpoints_since: float = 0.0,
     accepts_open_end: bool = False,
 ) -> Report:
-    """Verify files, each with its name, in the order in which they were written."""
-    verifier = Verifier(key=key.lower(), accepts_open_end=accepts_open_end)
-    for where, text in _lines(files):
-        verifier.read(where, text)
+    """Verify files, each with its name, in the order in which they were written.
+
+    The chains of all checkpoints since an instant must be there. Without any, nothing shows that whole chains were
+    removed, or what came after the last checkpoint.
+    """
+    verifier = Verifier(key=key.lower(), accepts_open_end=accepts_open_end, checkpoints_since=checkpoints_since)
+    for name, lines in files:
+        verifier.begin_file()
+        for where, text in _lines([(name, lines)]):
+            verifier.read(where, text)
     return verifier.finish(_lines(checkpoints))
 
 

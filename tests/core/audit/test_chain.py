@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from cloudid_core.audit.chain import CLOSED, EVERY_LINES, EVERY_SECONDS, SIGNATURE, Chain, Lines
@@ -55,6 +56,40 @@ def test_a_checkpoint_follows_after_some_time_or_many_lines() -> None:
     assert kept.lines((b'{"a":1}',), 1.0).checkpoints == []
     assert len(kept.lines((b'{"a":1}',), EVERY_SECONDS).checkpoints) == 1
     assert len(kept.lines((b'{"a":1}',) * EVERY_LINES, 1.0).checkpoints) == 1
+
+
+@pytest.mark.parametrize("before", [0, 1, 999, 1000])
+@pytest.mark.parametrize("count", [1, 999, 1000, 1001, 4096])
+def test_no_turn_writes_more_lines_without_a_checkpoint_than_a_verifier_accepts(before: int, count: int) -> None:
+    kept = chain()
+    made = []
+    for size in (before, count):
+        made.append(kept.lines((b'{"a":1}',) * size, 0.0))
+        kept.keep(made[-1])
+    stretches, stretch = [], 0
+    for line in [line for lines in made for line in lines_of(lines)]:
+        stretch = 0 if b'"checkpoint"' in line else stretch + 1
+        stretches.append(stretch)
+    assert max(stretches) <= EVERY_LINES
+    assert stretches[-1] < EVERY_LINES
+
+
+@pytest.mark.parametrize("leap", [3600.0, -3600.0])
+def test_lines_that_waited_while_the_clock_leapt_are_signed_before_the_next_ones(leap: float) -> None:
+    kept = chain()
+    kept.keep(kept.lines((b'{"a":1}',), 7200.0))
+    types = [parsed(line).get("state", "entry") for line in lines_of(kept.lines((b'{"b":1}',), 7200.0 + leap))]
+    assert types == ["running", "entry"]
+
+
+def test_a_failed_write_leaves_the_last_line_that_is_whole() -> None:
+    tried = chain()
+    made = tried.lines((b'{"a":1}',), 0.0)
+    opened, entry = lines_of(made)
+    assert made.head_within(len(opened)) is None
+    head = made.head_within(len(opened) + len(entry))
+    assert head is not None
+    assert (head.number, head.hash) == (1, sha256(opened).hexdigest())
 
 
 def test_a_checkpoint_follows_though_the_clock_was_set_back() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from cloudid_core.audit.chain import CLOSED, Chain
+from cloudid_core.audit.chain import CLOSED, OPENED, RUNNING, Chain
 from cloudid_core.audit.device import Device
+from cloudid_core.values import rfc3339
 from cloudid_servers.audit.program import audit
 from cloudid_servers.audit.verify import Report, verify
 from cloudid_servers.terminal import run
@@ -80,7 +82,7 @@ def test_a_line_that_a_disk_made_unreadable_is_told_wherever_it_is(place: int) -
     lines = log()
     lines[place] = lines[place].replace(b'"id":"c1"', b'"id":"\xff1"')
     report = judged(lines)
-    assert [note.where for note in report.notes] == [f"a.log:{place + 1}"]
+    assert f"a.log:{place + 1}" in [found.where for found in (*report.problems, *report.notes)]
     assert report.problems
 
 
@@ -186,6 +188,122 @@ def test_forged_checkpoints_are_found() -> None:
     assert verify([("a.log", log())], checkpoints=[("anchor.log", [*kept, b"rubbish\n"])]).problems
 
 
+def unsigned(first: bytes, count: int, seconds: float = 0.0) -> list[bytes]:
+    """Lines behind a line of a chain, linked as anybody can link them, over some time."""
+    lines: list[bytes] = []
+    place = json.loads(first)["chain"]
+    for number in range(count):
+        time = rfc3339.show_now(1.0 + seconds * number / max(1, count - 1))
+        lines.append(
+            b'{"time":"%s","type":"request","chain":{"id":"%s","number":%d,"previous":"%s"}}\n'
+            % (
+                time.encode(),
+                place["id"].encode(),
+                place["number"] + 1 + number,
+                sha256((lines[-1] if lines else first).removesuffix(b"\n")).hexdigest().encode(),
+            )
+        )
+    return lines
+
+
+def first_line() -> bytes:
+    return Chain(DEVICE, "c1", "host:1").checkpoint(0.0, OPENED).content
+
+
+@pytest.mark.parametrize("key", ["", DEVICE.public_key])
+def test_a_chain_without_a_signed_beginning_is_reported(key: str) -> None:
+    forged = unsigned(b'{"chain":{"id":"ff","number":0}}', 50)
+    forged[0] = forged[0].replace(sha256(b'{"chain":{"id":"ff","number":0}}').hexdigest().encode(), b"")
+    report = judged([forged[0], *unsigned(forged[0], 50)], key=key, accepts_open_end=True)
+    assert ["does not begin with a signed line" in problem.text for problem in report.problems] == [True]
+
+
+def test_more_lines_without_a_checkpoint_than_a_server_writes_are_reported() -> None:
+    assert judged([first_line(), *unsigned(first_line(), 1000)], accepts_open_end=True).problems == []
+    (problem,) = judged([first_line(), *unsigned(first_line(), 1001)], accepts_open_end=True).problems
+    assert "1001 lines at the end of chain c1 have no checkpoint" in problem.text
+
+
+def test_lines_of_a_longer_time_without_a_checkpoint_than_a_server_waits_are_reported() -> None:
+    assert judged([first_line(), *unsigned(first_line(), 3, 60.0)], accepts_open_end=True).problems == []
+    (problem,) = judged([first_line(), *unsigned(first_line(), 3, 61.0)], accepts_open_end=True).problems
+    assert "3 lines from 61 s at the end of chain c1 have no checkpoint" in problem.text
+
+
+@pytest.mark.parametrize("is_bounded", [True, False])
+def test_a_long_stretch_before_a_checkpoint_is_a_note_in_chains_of_earlier_versions(
+    is_bounded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They signed after all lines of a turn of the loop, however many they were."""
+    chain = Chain(DEVICE, "c1", "host:1")
+    if not is_bounded:
+        facts = chain.facts
+        monkeypatch.setattr(
+            chain, "facts", lambda *given: {name: v for name, v in facts(*given).items() if name != "every_lines"}
+        )
+    monkeypatch.setattr("cloudid_core.audit.chain.EVERY_LINES", 5000)
+    lines = written(chain, 1)
+    long = Chain(DEVICE, "c2", "host:1")
+    monkeypatch.setattr(long, "facts", chain.facts)
+    made = long.lines([b'{"entry":1}'] * 1001, 0.0)
+    long.keep(made)
+    lines += made.content.splitlines(keepends=True)
+    lines += long.checkpoint(0.0, CLOSED).content.splitlines(keepends=True)
+    report = judged(lines)
+    told = ["1001 lines of chain c2 before this checkpoint have none among them"]
+    assert [problem.text for problem in report.problems] == (told if is_bounded else [])
+    assert [note.text for note in report.notes] == ([] if is_bounded else told)
+
+
+def test_a_chain_that_changes_its_key_is_reported() -> None:
+    """Its end is signed again by another key, which only the key's own signature would show without `key`."""
+    genuine = Chain(DEVICE, "c1", "host:1")
+    lines = written(genuine, 4, closes=False)
+    forger = Chain(OTHER, "c1", "host:1")
+    forger.number, forger._previous = genuine.number, genuine.hash
+    end = forger.checkpoint(2.0, CLOSED).content
+    (problem,) = judged([*lines, end]).problems
+    assert problem.text == "chain c1 changes its key"
+
+
+@pytest.mark.parametrize("state", [OPENED, RUNNING, CLOSED])
+def test_a_forged_checkpoint_of_another_key_is_reported(state: str) -> None:
+    """But for the one that begins the file of the device which keeps checkpoints, if its own key signed it."""
+    line = Chain(OTHER, "c9", "host:1").checkpoint(0.0, state).content
+    kept = [("kept", [line])]
+    problems = [problem.text for problem in judged(log(), key=DEVICE.public_key, checkpoints=kept).problems]
+    assert problems == ([] if state == OPENED else ["the checkpoint's signature does not hold"])
+    forged = [("kept", [line.replace(b"host:1", b"host:2")])]
+    assert judged(log(), key=DEVICE.public_key, checkpoints=forged).problems
+
+
+def test_a_chain_of_a_kept_checkpoint_that_is_missing_is_reported_from_the_time_on_that_counts() -> None:
+    other = Chain(DEVICE, "c2", "host:1")
+    kept = [("kept", [line for line in (*log(), *written(other, 3)) if b'"checkpoint"' in line])]
+    (problem,) = judged(log(), checkpoints=kept).problems
+    assert str(problem) == "kept:4: its chain c2 is in none of these files"
+    (problem,) = judged(log(), checkpoints=kept, checkpoints_since=2.0).problems
+    assert str(problem) == "kept:6: its chain c2 is in none of these files"
+    report = judged(log(), checkpoints=kept, checkpoints_since=3.0)
+    assert (report.problems, [str(note) for note in report.notes]) == (
+        [],
+        ["kept:4: its chain c2 is in none of these files"],
+    )
+
+
+def test_an_entry_that_is_in_no_chain_is_reported() -> None:
+    assert judged([*log(), b'{"type":"request","request":{}}\n']).problems
+    assert judged([*log(), b'{"event":"listening","level":"info"}\n']).problems == []
+
+
+def test_chains_that_changed_places_are_reported() -> None:
+    first = Chain(DEVICE, "c1", "host:1")
+    before = written(first, 3)
+    after = written(Chain(DEVICE, "c2", "host:1", first.head), 3)
+    assert judged([*before, *after]).problems == []
+    assert judged([*after, *before]).problems
+
+
 def main(arguments: list[str]) -> int:
     return run(audit, "audit", arguments)
 
@@ -197,6 +315,12 @@ def test_the_command_tells_what_it_found(tmp_path: Path, capfd: pytest.CaptureFi
     told = capfd.readouterr().out
     assert DEVICE.public_key in told
     assert "9 lines in 1 chains, 0 problems" in told
+    assert "the removal of whole chains and of a tail after a signed line cannot be excluded" in told
+    kept = tmp_path / "kept.log"
+    kept.write_bytes(b"".join(line for line in log() if b'"checkpoint"' in line))
+    assert main(["verify", str(path), "--checkpoints", str(kept), "--checkpoints-since", "1970-01-01"]) == 0
+    assert "cannot be excluded" not in capfd.readouterr().out
+    assert main(["verify", str(path), "--checkpoints-since", "yesterday"]) == 2
     path.write_bytes(b"".join(log()[:-1]))
     assert main(["verify", str(path), "--key", DEVICE.public_key.upper()]) == 1
     assert "PROBLEM" in capfd.readouterr().out
