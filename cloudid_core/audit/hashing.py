@@ -115,9 +115,11 @@ class Hasher:
 
     def texts(self, texts: tuple[str, ...]) -> tuple[str, ...]:
         """The hashes of texts; of many there is one hash."""
-        if len(texts) > LEAF_LIMIT:
-            return (self._of(_encode(texts)),)
-        return tuple(map(self.text, texts))
+        return self.as_one(texts) if len(texts) > LEAF_LIMIT else tuple(map(self.text, texts))
+
+    def as_one(self, values: object) -> tuple[str, ...]:
+        """One hash of many values, as the only member of their list."""
+        return (self._of(_encode(values)),)
 
     def _made(self, make: Callable[[Hasher, Any], Any], content: Any) -> Any:
         return make(self, content)

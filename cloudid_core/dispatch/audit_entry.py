@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
 from ..audit import ADMITTED, AuditContext, Decision, Device, Entries, Hasher
+from ..audit.hashing import LEAF_LIMIT
 from ..errors import Problem
 from ..forms import without_names
 from ..messages import Answer, AuthBlock, Operation, WrapInfo
@@ -267,13 +268,18 @@ def _decision(hasher: Hasher, decision: Decision, proven: Proven) -> _Decision:
 
 
 def _checks(hasher: Hasher, decision: Decision) -> msgspec.Raw:
-    checks = []
+    """The checks of a decision. Lists that are together longer than `LEAF_LIMIT` are one hash each."""
+    checks, left = [], LEAF_LIMIT
     for check in decision.checks:
         members: dict[str, Any] = {"check": check.name, "verdict": check.verdict}
         if check.expected:
-            members["expected"] = hasher.remembered(Hasher.texts, check.expected)
+            is_short = len(check.expected) <= left
+            left -= len(check.expected) if is_short else 1
+            members["expected"] = hasher.remembered(Hasher.texts if is_short else Hasher.as_one, check.expected)
         if check.found is not None:
-            members |= hasher.members({"found": check.found})
+            is_short = not isinstance(check.found, list | tuple) or len(check.found) <= left
+            left -= len(check.found) if is_short and isinstance(check.found, list | tuple) else 1
+            members |= hasher.members({"found": check.found}) if is_short else {"found": hasher.as_one(check.found)}
         checks.append(members)
     return msgspec.Raw(_encode(checks))
 

@@ -19,8 +19,9 @@ from cloudid_core.errors import RecordFailed
 from cloudid_core.metrics import Numbers, put
 
 from ..runtime import Runtime
+from .datagrams import shortened
 from .files import File, Ticket, Torn
-from .streams import Closed, Stream
+from .streams import DATAGRAM, SHORT_DATAGRAM, Closed, Stream, TooLong
 
 QUEUE_LIMIT: Final = 4096
 """Entries that may wait for a stream while another device takes them; more are a failure of the stream."""
@@ -29,6 +30,9 @@ RETRY_SECONDS: Final = 1.0
 """How long a stream that failed counts as failing, before it is tried again."""
 
 COMMAND_SECONDS: Final = 10.0
+
+PLACE_BYTES: Final = 256
+"""Most bytes that a line has besides its entry: its time and its place in the chain."""
 
 Report = Callable[..., object]
 """Takes an event and its facts, as the methods of a log do."""
@@ -232,6 +236,9 @@ class StreamDevice(_Chained):
 
     async def _hand_over(self, batch: _Batch | None, passed_on: bytes) -> None:
         chain = self._chain
+        if self._stream.sends_datagrams:
+            await self._send_datagrams(batch.texts if batch else (), passed_on)
+            return
         lines = chain.lines(batch.texts, time.time()) if batch else None
         if lines is None and chain.is_unsigned(time.time()):
             lines = chain.checkpoint(time.time())
@@ -240,6 +247,32 @@ class StreamDevice(_Chained):
         self._unsure = 0
         if lines is not None:
             self._keep(lines)
+
+    async def _send_datagrams(self, texts: Sequence[bytes], passed_on: bytes) -> None:
+        """Send each line by itself, since one that is too long must not fail the others: it is sent shorter."""
+        chain = self._chain
+        if texts and not chain.number:
+            await self._send_lines(chain.checkpoint(time.time(), OPENED))
+        for text in texts:
+            if chain.is_unsigned(time.time()):
+                await self._send_lines(chain.checkpoint(time.time()))
+            try:
+                await self._send_entry(text, DATAGRAM)
+            except TooLong:  # some networks take less
+                await self._send_entry(text, SHORT_DATAGRAM)
+        if chain.is_unsigned(time.time()):
+            await self._send_lines(chain.checkpoint(time.time()))
+        if passed_on:
+            await self._stream.send(passed_on)
+
+    async def _send_entry(self, text: bytes, limit: int) -> None:
+        await self._send_lines(self._chain.lines((shortened(text, limit - PLACE_BYTES),), time.time()))
+
+    async def _send_lines(self, lines: Lines) -> None:
+        self._unsure = lines.number - self._chain.number
+        await self._stream.send(lines.content)
+        self._unsure = 0
+        self._keep(lines)
 
 
 Opened: TypeAlias = FileDevice | StreamDevice

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
@@ -19,12 +20,22 @@ from ..settings import SettingsError, parse_address
 CHUNK: Final = select.PIPE_BUF
 """A pipe that can be written takes so many bytes without waiting (POSIX)."""
 
-CONNECTING: Final = (0, 115)
-"""Results of a connect without waiting: done, or EINPROGRESS."""
+CONNECTING: Final = (0, errno.EINPROGRESS)
+"""Results of a connect without waiting: done, or under way."""
+
+DATAGRAM: Final = 65_507
+"""Most bytes of a UDP datagram over IPv4."""
+
+SHORT_DATAGRAM: Final = 1200
+"""A datagram that every network takes whole."""
 
 
 class Closed(OSError):
     """The connection was closed while a send waited for it. What was sent before may have arrived in part."""
+
+
+class TooLong(OSError):
+    """A datagram is longer than this machine or its network takes. The connection is as good as before."""
 
 
 class Stream:
@@ -41,6 +52,11 @@ class Stream:
         self._waits = False
         self._ends = False
 
+    @property
+    def sends_datagrams(self) -> bool:
+        """Whether each line is a message of its own, and bounded."""
+        return self._is_socket and self._kind == "udp"
+
     async def send(self, content: bytes) -> None:
         """Hand over everything; on failure the connection is closed."""
         until = time.monotonic() + self._seconds
@@ -49,11 +65,13 @@ class Stream:
                 raise OSError("the reader has closed the connection")
             if self._fd < 0:
                 await self._open(until)
-            if self._kind == "udp":
+            if self.sends_datagrams:
                 for line in content.splitlines(keepends=True):
                     await self._send(line, until)
             else:
                 await self._send(content, until)
+        except TooLong:
+            raise
         except BaseException:
             self.close()
             raise
@@ -121,6 +139,10 @@ class Stream:
             return self._socket.send(content) if self._socket is not None else os.write(self._fd, content)
         except BlockingIOError:
             return 0
+        except OSError as error:
+            if error.errno == errno.EMSGSIZE and self.sends_datagrams:
+                raise TooLong(*error.args) from None
+            raise
 
     async def _until_writable(self, until: float) -> None:
         self._waits = True

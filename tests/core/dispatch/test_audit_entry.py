@@ -8,8 +8,8 @@ import jwt
 import msgspec
 import pytest
 
-from cloudid_core.audit.device import AuditContext, Device
-from cloudid_core.dispatch.audit_entry import response_entries
+from cloudid_core.audit.device import AuditContext, Check, Decision, Device
+from cloudid_core.dispatch.audit_entry import _checks, response_entries
 from cloudid_core.dispatch.exchange import Exchange
 from cloudid_core.events import Event, RequestAnswered, RequestReceived
 from cloudid_core.messages.operations import Operation
@@ -387,3 +387,12 @@ def test_no_secret_gets_into_an_entry() -> None:
     assert len(texts) > 10_000
     for secret in (CANARY, str(number), credentials["jwt"], auth["client_token"], auth["accessor"]):
         assert str(secret).encode() not in texts
+
+
+def test_the_lists_of_a_decision_are_hashed_as_one_where_they_are_long_together() -> None:
+    """An entry has a bound: three lists of a role, each of which would be hashed by its members."""
+    ids = tuple(str(number) for number in range(200))
+    checks = tuple(Check(name=name, verdict="failed", expected=ids, found=ids) for name in ("a", "b", "c"))
+    made = msgspec.json.decode(_checks(ELIDING.hasher, Decision(verdict="refused", jwt_type="app", checks=checks)))
+    assert [(len(check["expected"]), len(check["found"])) for check in made] == [(200, 1), (1, 1), (1, 1)]
+    assert len(msgspec.json.encode(made)) < 20_000

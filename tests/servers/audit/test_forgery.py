@@ -45,14 +45,19 @@ def chains_of(log: Log) -> dict[str, list[bytes]]:
 
 
 def is_removal_of_ends(genuine: Log, forged: Log) -> bool:
-    """Whether only whole chains are gone, or tails that begin after a line that is signed, by itself or by others."""
+    """Whether only whole chains are gone, or tails that begin after a line that is signed, by itself or by others.
+
+    Where whole chains are gone, too, another tail may look as if its process had been killed.
+    """
     before, after = chains_of(genuine), chains_of(forged)
     beginnings = [json.loads(lines[0]) for lines in after.values()]
     named = {head["hash"] for line in beginnings for head in (*line.get("saw", ()), line.get("follows")) if head}
+    last_lines = {lines[-1] for _, lines in forged if lines and before.keys() != after.keys()}
     return all(
         lines == before.get(name, [])[: len(lines)]
         and (
             len(lines) == len(before[name])
+            or lines[-1] in last_lines
             or is_signed(lines[-1].rstrip(b"\n"), PUBLIC_KEY)
             or sha256(lines[-1].rstrip(b"\n")).hexdigest() in named
         )
