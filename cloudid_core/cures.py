@@ -360,7 +360,7 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
     ),
     Code.AUDIT_DEVICE_UNUSABLE: (
         "The file or socket cannot be written.",
-        "Mend what the log says, and enable it again.",
+        "Fix what the message names, and enable it again.",
     ),
     Code.AUDIT_FILE_OUTSIDE: (
         "The file is elsewhere.",

@@ -148,7 +148,7 @@ class Code(Enum):
     MOUNT_PATH_IN_USE = 409, "path is already in use"
     AUDIT_DEVICE_NOT_FOUND = 400, "unknown audit backend: no audit device at this path"
     AUDITED_HEADER_NOT_FOUND = 400, "Could not find header in config"
-    AUDIT_DEVICE_UNUSABLE = 400, "the audit device could not be written: the server's log says why"
+    AUDIT_DEVICE_UNUSABLE = 400, "the audit device could not be written"
     AUDIT_FILE_OUTSIDE = (
         400,
         "the file of an audit device lies below the folder that the server's setting audit_directory names: "
@@ -328,7 +328,7 @@ class PublicationFailed(HostFailure):
 
 
 class RecordFailed(HostFailure):
-    """The audit record could not be written."""
+    """The audit record could not be written. The reason holds no secret: it is shown to who enables a device."""
 
 
 class TimeIsUp(HostFailure):

@@ -27,6 +27,8 @@ AUTH: Final = "auth"
 SECRET: Final = "secret"
 LIMIT: Final = 1000
 MOVES_KEPT: Final = 32
+CORRELATION_ID: Final = "X-Correlation-Id"
+"""The request header that audit entries of a new installation have."""
 TYPE_ALIASES: Final[Mapping[str, str]] = {"azure": "cloud"}
 """Other names of types, as existing clients spell them."""
 ID_BYTES: Final = 16
@@ -103,7 +105,8 @@ class MountTable:
     mounts: tuple[Mount, ...] = ()
     moves: tuple[Move, ...] = ()
     devices: tuple[Device, ...] = ()
-    """The audit devices. They are here because every request needs them, and every commit of a login expects them."""
+    """The audit devices, also those that are suspended. They are here because every request needs them, and every
+    commit of a login expects them."""
     audit_key: str = field(default="", repr=False)
     """64 hexadecimal digits that all devices share, once there is one."""
     audited_headers: dict[str, bool] = field(factory=dict[str, bool], repr=False)
@@ -115,9 +118,20 @@ class MountTable:
         return {name.lower(): is_hashed for name, is_hashed in self.audited_headers.items()}
 
     @cached_property
+    def suspended_devices(self) -> tuple[Device, ...]:
+        """The audit devices of requests whose names the settings have given to others."""
+        declared = {device.name for device in self.devices if device.declared}
+        return tuple(device for device in self.devices if device.name in declared and not device.declared)
+
+    @cached_property
+    def used_devices(self) -> tuple[Device, ...]:
+        """The audit devices that are not suspended: no two have one name."""
+        return tuple(device for device in self.devices if device not in self.suspended_devices)
+
+    @cached_property
     def entry_devices(self) -> tuple[Device, ...]:
         """The audit devices that take entries of requests."""
-        return tuple(device for device in self.devices if device.takes_entries)
+        return tuple(device for device in self.used_devices if device.takes_entries)
 
     @cached_property
     def live(self) -> tuple[Mount, ...]:
@@ -282,7 +296,7 @@ def new_mount(kind: str, path: str, type_name: str, random: bytes) -> Mount:
 def default_mounts(random: bytes) -> MountTable:
     """What an installation starts with: both components at their usual paths. Takes `MOUNT_BYTES` random bytes."""
     return (
-        MountTable()
+        MountTable(audited_headers={CORRELATION_ID: False})
         .with_mount(new_mount(AUTH, "auth/cloud", "cloud", random[:ID_BYTES]))
         .with_mount(new_mount(SECRET, "cloud", "cloud", random[ID_BYTES:]))
     )

@@ -14,4 +14,4 @@ from .device import (
     Device,
     Entries,
 )
-from .hashing import SECRETS, Hasher
+from .hashing import LEAF_LIMIT, SECRETS, Hasher

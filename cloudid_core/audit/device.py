@@ -116,7 +116,9 @@ class Entries(msgspec.Struct, frozen=True):
     devices: tuple[Device, ...]
     texts: tuple[bytes, ...]
     is_trial: bool = False
-    """The device is not enabled yet: whether it works decides whether it will be."""
+    """The device is tried out: whether it works decides whether it will be enabled, or what health says."""
+    others: tuple[Device, ...] = ()
+    """In a trial, the devices that are enabled besides: their files are not for this one."""
 
     def __repr__(self) -> str:
         return f"<Entries for {', '.join(device.name for device in self.devices)}>"

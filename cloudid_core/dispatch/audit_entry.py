@@ -6,7 +6,7 @@ form knows are keyed hashes there. Paths, other names, policies, display names a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import UnionType
 from typing import Any, Final
 
@@ -14,8 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
-from ..audit import ADMITTED, AuditContext, Decision, Device, Entries, Hasher
-from ..audit.hashing import LEAF_LIMIT
+from ..audit import ADMITTED, LEAF_LIMIT, AuditContext, Decision, Device, Entries, Hasher
 from ..errors import Problem
 from ..forms import without_names
 from ..messages import Answer, AuthBlock, Operation, WrapInfo
@@ -69,6 +68,7 @@ class _Request(_Members, kw_only=True, gc=False):
     path: str
     data: dict[str, Any] | UnsetType = UNSET
     remote_address: str | UnsetType = UNSET
+    remote_port: int | UnsetType = UNSET
     wrap_ttl: float | UnsetType = UNSET
     headers: dict[str, list[str]] | UnsetType = UNSET
 
@@ -174,6 +174,7 @@ def _request(exchange: Exchange, trail: AuditContext, device: Device) -> _Reques
         operation=exchange.operation,
         path=exchange.path,
         remote_address=exchange.request.remote_address,
+        remote_port=exchange.request.remote_port or UNSET,
     )
     if mount is not None:
         _name_mount(members, mount)
@@ -187,7 +188,7 @@ def _request(exchange: Exchange, trail: AuditContext, device: Device) -> _Reques
             members.data = device.hasher.members(parsed.body, clear, exchange.fields)
         if parsed.wrap_ttl:
             members.wrap_ttl = parsed.wrap_ttl
-    if trail.headers:
+    if not trail.headers.keys().isdisjoint(headers):
         members.headers = {
             name: [device.hasher.text(headers[name]) if is_hashed else headers[name]]
             for name, is_hashed in trail.headers.items()
@@ -284,8 +285,10 @@ def _checks(hasher: Hasher, decision: Decision) -> msgspec.Raw:
     return msgspec.Raw(_encode(checks))
 
 
-def probe(device: Device, request_id: str) -> Entries:
-    """What is written to a device before it is enabled."""
+def probe(device: Device, request_id: str, others: Iterable[Device]) -> Entries:
+    """What is written to a device before it is enabled. `others`: all that are."""
     request = {"id": request_id, "operation": "update", "namespace": NAMESPACE, "path": "sys/audit/test"}
     text = _encode({"type": "request", "auth": {}, "request": request})
-    return Entries((device,), (text,), is_trial=True)
+    return Entries(
+        (device,), (text,), is_trial=True, others=tuple(other for other in others if other.name != device.name)
+    )

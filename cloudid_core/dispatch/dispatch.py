@@ -116,7 +116,9 @@ async def respond_by(
     """The response to a request under this table of mounts, in which `found` is where it leads."""
     mounts, request, now = table.record, exchange.request, exchange.time
     exchange.trail = (
-        AuditContext(mounts.devices, mounts.entry_devices, mounts.recorded_headers) if mounts.entry_devices else None
+        AuditContext(mounts.used_devices, mounts.entry_devices, mounts.recorded_headers)
+        if mounts.entry_devices
+        else None
     )
     quotas = last_quotas(context) if exchange.is_late else known_quotas(context, now)
     if quotas is None:

@@ -86,6 +86,10 @@ class Node:
         """Replace what is known of a problem; no occurrences: it is over."""
         self._noted[problem] = tuple(occurrences)
 
+    def noted(self, problem: HealthProblem) -> Sequence[Occurrence]:
+        """What was last noted of a problem."""
+        return self._noted.get(problem, ())
+
     failures: dict[str, int] = field(factory=dict[str, int])
     """How often each background work has failed in a row, by its name."""
 

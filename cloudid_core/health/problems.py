@@ -94,6 +94,11 @@ class HealthProblem(Enum):
         "restore the newest backup, or restart to go on with what is there",
     )
 
+    AUDIT_DEVICE_FAILING = (
+        "the audit device {device} cannot be written: {reason}",
+        "fix what the reason names, or enable another device; the server tries again every few seconds",
+    )
+
     # What was stored before a rule became stricter (`system.stored_rules`)
     CONFIG_INVALID = (
         'the configuration of {mount} has a text in "{field}" that is no longer accepted',
@@ -130,6 +135,11 @@ class HealthProblem(Enum):
     AUDIT_FILE_ANYWHERE = (
         "the file of the audit device {device} was chosen by a request that could name any file of the server",
         "declare the device in the settings, or disable it and enable it again with a file below audit_directory",
+    )
+
+    AUDIT_DEVICE_SUSPENDED = (
+        "the audit device {device} that a request enabled is suspended: the settings declare another one of this name",
+        "DELETE sys/audit/{device} removes the suspended one; without the declaration it is used again",
     )
 
     def __init__(self, text: str, remedy: str, consequence: Consequence = Consequence.GOES_ON) -> None:

@@ -32,9 +32,9 @@ class Request(msgspec.Struct, frozen=True):
     """A request as a host received it.
 
     `target` is path and query as they came. A host whose header names are all in lower case says so with `is_folded`:
-    then nobody looks at them again. `remote_address` is that of the peer, or
-    what a trusted proxy said of it. `body_is_cut` says that the body is longer than `Service.body_limit` allows, and
-    that the host has not read all of it.
+    then nobody looks at them again. `remote_address` is that of the peer, or what a trusted proxy said of it, and
+    `remote_port` its port, 0 if unknown. `body_is_cut` says that the body is longer than `Service.body_limit` allows,
+    and that the host has not read all of it.
     """
 
     method: str
@@ -44,6 +44,7 @@ class Request(msgspec.Struct, frozen=True):
     remote_address: str = ""
     body_is_cut: bool = False
     is_folded: bool = False
+    remote_port: int = 0
 
     @property
     def folded(self) -> Request:

@@ -13,7 +13,7 @@ from ..audit import FILE, KEY_BYTES, NULL, SOCKET, STDOUT, DeclaredDevice, Devic
 from ..context import Context
 from ..dispatch import probe
 from ..effects import RandomBytes, Record
-from ..errors import Code, RecordFailed, Refused
+from ..errors import REASON_LIMIT, Code, RecordFailed, Refused
 from ..events import DeviceChanged
 from ..forms import (
     BOOLEAN,
@@ -30,6 +30,7 @@ from ..forms import (
     setting,
     spellings_of,
 )
+from ..health import HealthProblem
 from ..messages import DELETE, NOTHING, READ, UNAUDITED_HEADERS, WRITE, Answer
 from ..mounts import MountTable, change_mounts, mount_table
 from ..routing import COPIED, Call, captured, route
@@ -156,7 +157,7 @@ DEVICE: Final = schemas.members(TEXT="type description path checkpoint_key", BOO
 async def list_devices(call: Call) -> Answer:
     """Lists the audit devices."""
     table = (await mount_table(call.context.records)).record
-    return Answer(data={f"{device.name}/": _shown(device) for device in table.devices}, copy_up=True)
+    return Answer(data={f"{device.name}/": _shown(device) for device in table.used_devices}, copy_up=True)
 
 
 @route("audit/*path", WRITE, refusals=(Code.MOUNT_PATH_IN_USE,), form=DeviceForm, requires_all=True)
@@ -171,7 +172,7 @@ async def enable(call: Call) -> Answer:
     device = replace(device, given=form.options)
     table = (await mount_table(call.context.records)).record
     _with(table, device)
-    await _try_out(device)
+    await _try_out(device, table.used_devices)
     await change_mounts(call.context.records, lambda table: _with(table, device))
     return NOTHING
 
@@ -180,7 +181,8 @@ async def enable(call: Call) -> Answer:
 async def disable(call: Call) -> Answer:
     """Disables an audit device.
 
-    Its own disabling is the last request in it. Does nothing if there is none.
+    Its own disabling is the last request in it. Does nothing if there is none. Where the settings declare one of the
+    same name, the suspended one is removed.
     """
     name = _name(call)
 
@@ -188,9 +190,10 @@ async def disable(call: Call) -> Answer:
         device = _find(table, name)
         if device is None:
             return table
-        if device.declared:
+        if device.declared and all(other.name != name for other in table.suspended_devices):
             raise Refused(Code.AUDIT_DEVICE_DECLARED)
-        return evolve(table, devices=tuple(other for other in table.devices if other.name != name))
+        kept = tuple(other for other in table.devices if other.name != name or other.declared)
+        return evolve(table, devices=kept)
 
     await change_mounts(call.context.records, without)
     return NOTHING
@@ -208,28 +211,32 @@ async def hash_text(call: Call) -> Answer:
 async def declare_devices(context: Context, declared: Iterable[DeclaredDevice]) -> None:
     """Make the devices of the host's settings, and no others that were declared before, part of the service.
 
-    Refuses with `AUDIT_DEVICE_UNUSABLE` when a new one cannot be written.
+    Refuses with `AUDIT_DEVICE_UNUSABLE` when a new one cannot be written. The others are tried, too, so that health
+    knows before the first request which of them fail. A device of a request that has the same name is suspended.
     """
-    kept = {device.name: device for device in (await mount_table(context.records)).record.devices if device.declared}
+    stored = (await mount_table(context.records)).record.devices
+    kept = {device.name: device for device in stored if device.declared}
     devices: list[Device] = []
+    tried: set[str] = set()
     for one in declared:
         known = kept.get(one.name)
         device = replace(await _made(context, one), declared=True)
         if known is not None:
             device = replace(device, key=known.key, installation_key=known.installation_key)
         if device != known:
-            await _try_out(device)
+            await _try_out(device, [*devices, *(other for other in stored if not other.declared)])
+            tried.add(device.name)
         devices.append(device)
-    if devices == list(kept.values()):
-        return
+    if devices != list(kept.values()):
 
-    def with_declared(table: MountTable) -> MountTable:
-        table = evolve(table, devices=tuple(device for device in table.devices if not device.declared))
-        for device in devices:
-            table = _with(table, device)
-        return table
+        def with_declared(table: MountTable) -> MountTable:
+            others = (device for device in table.devices if not device.declared)
+            return evolve(table, devices=(*others, *devices))
 
-    await change_mounts(context.records, with_declared)
+        await change_mounts(context.records, with_declared)
+    used = (await mount_table(context.records)).record.used_devices
+    untried = [device for device in used if device.name not in tried]
+    await _look_at(context, sorted(untried, key=lambda device: not device.declared))
 
 
 def _name(call: Call) -> str:
@@ -237,14 +244,14 @@ def _name(call: Call) -> str:
 
 
 def _find(table: MountTable, name: str) -> Device | None:
-    return next((device for device in table.devices if device.name == name), None)
+    return next((device for device in table.used_devices if device.name == name), None)
 
 
 def _with(table: MountTable, device: Device) -> MountTable:
     """The table with one device more; `MOUNT_PATH_IN_USE` when there is one of this name."""
     if _find(table, device.name) is not None:
         raise Refused(Code.MOUNT_PATH_IN_USE)
-    if len(table.devices) >= MOST_DEVICES:
+    if sum(not device.declared for device in table.devices) >= MOST_DEVICES:
         raise Refused(Code.MALFORMED_REQUEST, "there are too many audit devices")
     return evolve(table, devices=(*table.devices, device))
 
@@ -300,31 +307,41 @@ def _placed(declared: DeclaredDevice, folders: Sequence[str]) -> DeclaredDevice:
     return evolve(declared, options=options, folder=folder)
 
 
-async def _try_out(device: Device) -> None:
-    """Write a test entry, unless the device is to be enabled without one."""
-    if not device.skips_test and not await _takes_an_entry(device):
-        raise Refused(Code.AUDIT_DEVICE_UNUSABLE)
+async def _try_out(device: Device, others: Sequence[Device]) -> None:
+    """Write a test entry, unless the device is to be enabled without one. `others`: all that are enabled."""
+    if not device.skips_test and (reason := await _failure_of(device, others)):
+        raise Refused(Code.AUDIT_DEVICE_UNUSABLE, reason)
 
 
 async def try_devices_again(context: Context) -> None:
-    """Find out whether a device works again, after none did: health keeps requests away, which would find out."""
-    if not context.node.last_record_failed:
-        return
-    entry_devices = (await mount_table(context.records)).record.entry_devices
-    is_recording = not entry_devices
-    for device in entry_devices:
-        is_recording = is_recording or await _takes_an_entry(device)
-    context.node.last_record_failed = not is_recording
+    """Find out whether devices work again. After none did, health keeps requests away, which would find out."""
+    failing = {occurrence["device"] for occurrence in context.node.noted(HealthProblem.AUDIT_DEVICE_FAILING)}
+    if context.node.last_record_failed or failing:
+        used = (await mount_table(context.records)).record.used_devices
+        await _look_at(
+            context, [device for device in used if context.node.last_record_failed or device.name in failing]
+        )
 
 
-async def _takes_an_entry(device: Device) -> bool:
-    """Whether a test entry can be written to a device."""
-    entries = probe(device, uuid_text(await RandomBytes(16)))
+async def _look_at(context: Context, devices: Iterable[Device]) -> None:
+    """Try devices, and note for health which of them fail; those that are not tried work."""
+    table = (await mount_table(context.records)).record
+    tried = [device for device in devices if not device.skips_test]
+    reasons = {device.name: await _failure_of(device, table.used_devices) for device in tried}
+    failing = [{"device": name, "reason": reason} for name, reason in reasons.items() if reason]
+    context.node.note(HealthProblem.AUDIT_DEVICE_FAILING, failing)
+    entry_devices = table.entry_devices
+    context.node.last_record_failed = bool(entry_devices) and all(reasons.get(one.name) for one in entry_devices)
+
+
+async def _failure_of(device: Device, others: Sequence[Device]) -> str:
+    """Why a test entry cannot be written to a device; empty if it can."""
+    entries = probe(device, uuid_text(await RandomBytes(16)), others)
     try:
         await Record(DeviceChanged(device=device.name, state="tried out", audit=entries))
-    except RecordFailed:
-        return False
-    return True
+    except RecordFailed as failure:
+        return str(failure)[:REASON_LIMIT] or "it takes no entry"
+    return ""
 
 
 def _shown(device: Device) -> dict[str, Any]:

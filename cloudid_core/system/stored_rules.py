@@ -92,6 +92,11 @@ async def audit_files_anywhere(stored: Stored) -> Sequence[Occurrence]:
     return [{"device": device.name} for device in stored.table.devices if device.is_in_any_folder]
 
 
+async def suspended_devices(stored: Stored) -> Sequence[Occurrence]:
+    """Audit devices of requests whose names the settings have given to others."""
+    return [{"device": device.name} for device in stored.table.suspended_devices]
+
+
 async def clamped_delays(stored: Stored) -> Sequence[Occurrence]:
     """Delays of login configurations that nobody can wait out."""
     return [
@@ -152,6 +157,7 @@ RULES: Final = (
     StoredRule(HealthProblem.SELF_TARGET, roles_that_lend_the_service),
     StoredRule(HealthProblem.AUDIT_KEYS_SECRET, secret_audit_keys),
     StoredRule(HealthProblem.AUDIT_FILE_ANYWHERE, audit_files_anywhere),
+    StoredRule(HealthProblem.AUDIT_DEVICE_SUSPENDED, suspended_devices),
 )
 """All rules that became stricter, and what finds the stored records that break them."""
 

@@ -200,7 +200,7 @@ class Protocol(RequestHandler, BaseConnection):
             await self._linger()
             return False
         self._server.requests_count += 1
-        exchange = self._asked = app.begin(head, body, self._peer_address())
+        exchange = self._asked = app.begin(head, body, self._peer_address(), _port_of(self.peername))
         try:
             response = await app.answer(exchange)
         except asyncio.CancelledError:
@@ -331,3 +331,7 @@ class Protocol(RequestHandler, BaseConnection):
 
 def _address_of(peername: object) -> str:
     return str(peername[0]) if isinstance(peername, tuple) else ""
+
+
+def _port_of(peername: object) -> int:
+    return int(peername[1]) if isinstance(peername, tuple) else 0

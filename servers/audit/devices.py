@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, TypeAlias
 
 from attrs import Factory, define
@@ -18,6 +19,7 @@ from cloudid_core.audit.device import STDOUT, Device, Entries
 from cloudid_core.errors import RecordFailed
 from cloudid_core.metrics import Numbers, put
 
+from ..machine import identity_of, programs
 from ..runtime import Runtime
 from .datagrams import shortened
 from .files import File, Ticket, Torn
@@ -67,13 +69,22 @@ class _Chained:
 
 
 class FileDevice(_Chained):
-    """A file, or a standard output that is one."""
+    """A file, or a standard output that is one. `holder_of` names the device whose file it is already, if any."""
 
     def __init__(
-        self, device: Device, process: str, spread: Callable[[Sequence[bytes]], None], runtime: Runtime
+        self,
+        device: Device,
+        process: str,
+        spread: Callable[[Sequence[bytes]], None],
+        runtime: Runtime,
+        holder_of: Callable[[Device, os.stat_result], str] = lambda device, status: "",
     ) -> None:
         super().__init__(device, process, spread)
-        self._file = File(device, runtime)
+        self._file = File(device, runtime, partial(holder_of, device))
+
+    def has(self, status: os.stat_result) -> bool:
+        """Whether a file is the one that this device writes to, by whatever name."""
+        return identity_of(status) in self._file.identities()
 
     def begin(self, texts: Sequence[bytes]) -> Ticket | None:
         self._open()
@@ -284,11 +295,14 @@ class _Turn:
 
     devices: Sequence[Device]
     is_trial: bool
+    others: Sequence[Device] = ()
     texts: list[tuple[bytes, ...]] = Factory(list)
     """For each entry its texts, one for each device."""
     is_written: bool = False
     tickets: list[tuple[Opened, Ticket]] = Factory(list)
     """What to wait for where no device has the entries yet."""
+    reason: str = "no audit device takes entries"
+    """Why no device has them."""
 
 
 class Devices:
@@ -323,13 +337,13 @@ class Devices:
         turn = self._turn
         if turn is None or turn.devices is not entries.devices or entries.is_trial:
             self._write_turn()
-            turn = self._turn = _Turn(entries.devices, entries.is_trial)
+            turn = self._turn = _Turn(entries.devices, entries.is_trial, entries.others)
         turn.texts.append(entries.texts)
         await self._runtime.next_turn()
         if turn is self._turn:
             self._write_turn()
         if not turn.is_written:
-            await self._finish(turn.tickets)
+            await self._finish(turn)
 
     def _write_turn(self) -> None:
         """Write what can be written at once."""
@@ -337,7 +351,7 @@ class Devices:
         if turn is None:
             return
         if turn.devices is not self._enabled:
-            self._adopt(turn.devices, is_trial=turn.is_trial)
+            self._adopt((*turn.others, *turn.devices) if turn.is_trial else turn.devices, is_trial=turn.is_trial)
         entry_devices = [self._opened[turn.devices[0].name]] if turn.is_trial else self._entry_devices
         for opened, texts in zip(entry_devices, zip(*turn.texts, strict=True), strict=True):
             ticket = None
@@ -347,6 +361,7 @@ class Devices:
                 else:
                     opened.pass_on(b"\n".join((*texts, b"")))
             except OSError as failure:
+                turn.reason = _reason_of(failure)
                 self._note(opened.device, failure)
                 continue
             if ticket is None:
@@ -366,41 +381,65 @@ class Devices:
         for opened in self._opened.values():
             self._close(opened)
 
-    async def _finish(self, tickets: Sequence[tuple[Opened, Ticket]]) -> None:
-        """Wait until one of these entries is written. Raises `RecordFailed` when none is."""
-        for opened, ticket in tickets:
+    async def _finish(self, turn: _Turn) -> None:
+        """Wait until one device has the entries. Raises `RecordFailed`, with the last reason, when none has."""
+        for opened, ticket in turn.tickets:
             try:
                 await ticket.written()
             except OSError as failure:
+                turn.reason = _reason_of(failure)
                 self._note(opened.device, failure)
             else:
                 self._note(opened.device, None)
                 return
-        raise RecordFailed("no audit device could be written")
+        raise RecordFailed(turn.reason)
 
     def _adopt(self, devices: Sequence[Device], *, is_trial: bool) -> None:
-        """Write to these devices from now on. One that is only tried out replaces no other."""
+        """Write to these devices from now on; in a trial, only know them: the last one is tried out."""
         known = {name: opened.device for name, opened in self._opened.items()}
         for device in devices:
             if known.get(device.name) != device:
                 if device.name in known:
                     self._remove(device.name)
                 self._opened[device.name] = self._open(device)
+                if device.declared:
+                    self._release_files()
+        names = {device.name for device in devices}
+        for name in [name for name in self._opened if name not in names]:
+            self._remove(name)
         if not is_trial:
-            names = {device.name for device in devices}
-            for name in [name for name in self._opened if name not in names]:
-                self._remove(name)
             self._enabled = devices
             self._entry_devices = [self._opened[device.name] for device in self._enabled if device.takes_entries]
         if not self._is_signing:
             self._is_signing = True
             self._runtime.start(self._sign_now_and_then)
 
+    def _release_files(self) -> None:
+        """Close the files of requests: each looks again whether it is that of a device of the settings."""
+        for opened in self._opened.values():
+            if isinstance(opened, FileDevice) and not opened.device.declared:
+                self._close(opened)
+
     def _open(self, device: Device) -> Opened:
         is_stdout = device.type == STDOUT or device.options.get("file_path") == STDOUT
         if device.type == "socket" or (is_stdout and not _is_file(1)):
             return StreamDevice(device, self._process, self._spread, self._runtime, self._note)
-        return FileDevice(device, self._process, self._spread, self._runtime)
+        return FileDevice(device, self._process, self._spread, self._runtime, self._holder_of)
+
+    def _holder_of(self, device: Device, status: os.stat_result) -> str:
+        """The device that writes to this file already, so that another one must not; empty if none does.
+
+        A declared device comes before those of requests, and an earlier one before a later one.
+        """
+        is_before = True
+        for name, other in self._opened.items():
+            if other.device.name == device.name:
+                is_before = False
+                continue
+            comes_first = is_before if other.device.declared == device.declared else other.device.declared
+            if comes_first and isinstance(other, FileDevice) and other.has(status):
+                return name
+        return ""
 
     def _remove(self, name: str) -> None:
         opened = self._opened.pop(name)
@@ -459,6 +498,7 @@ class Devices:
                 stderr=subprocess.DEVNULL,
                 timeout=COMMAND_SECONDS,
                 check=False,
+                env=programs.environment(),
             )
         except (OSError, subprocess.SubprocessError) as error:
             return type(error).__name__
@@ -473,6 +513,10 @@ class Devices:
                     opened.sign()
                 except OSError as failure:
                     self._note(opened.device, failure)
+
+
+def _reason_of(failure: OSError) -> str:
+    return failure.strerror or str(failure)
 
 
 def _is_file(fd: int) -> bool:

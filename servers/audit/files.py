@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Final
@@ -15,7 +15,7 @@ from attrs import define
 from cloudid_core.audit.chain import CLOSED, Head, is_ours
 from cloudid_core.audit.device import STDOUT, Device
 
-from ..machine import APPENDING, Disk, streams
+from ..machine import APPENDING, Disk, identity_of, streams
 from ..runtime import Event, Runtime
 from .verify import TAIL, read_line
 
@@ -62,8 +62,12 @@ class Torn(OSError):
 class File:
     """One file, opened when it is needed. Raises `OSError` only."""
 
-    def __init__(self, device: Device, runtime: Runtime) -> None:
+    def __init__(
+        self, device: Device, runtime: Runtime, holder_of: Callable[[os.stat_result], str] = lambda status: ""
+    ) -> None:
+        """`holder_of`: the other device that a file belongs to already, if any."""
         self._device = device
+        self._holder_of = holder_of
         self._path = device.options.get("file_path", STDOUT)
         self._mode = int(device.options.get("mode", "0600"), 8)
         self._needs_sync = device.options.get("fsync") == "true"
@@ -83,6 +87,7 @@ class File:
         if self._fd >= 0:
             return None
         if self._path == STDOUT:
+            self._check_holder(os.fstat(1))
             self._fd = os.dup(1)
             return None
         try:
@@ -177,6 +182,7 @@ class File:
             return None
         if not stat.S_ISREG(status.st_mode):
             raise OSError(f"{self._path} is no file")
+        self._check_holder(status)
         if stat.S_IMODE(status.st_mode) & 0o111:
             raise OSError(f"{self._path} is executable")
         self.is_empty = not status.st_size
@@ -189,6 +195,21 @@ class File:
         if is_known and self._mode and stat.S_IMODE(status.st_mode) != self._mode:
             os.fchmod(fd, self._mode)
         return head
+
+    def _check_holder(self, status: os.stat_result) -> None:
+        """Two devices never share a file: their modes, keys and chains differ."""
+        if stat.S_ISREG(status.st_mode) and (holder := self._holder_of(status)):
+            raise OSError(f"{self._path} is already the file of the audit device {holder}")
+
+    def identities(self) -> set[tuple[int, int]]:
+        """What tells its file from all others: the open one, and the one at its path."""
+        found = set()
+        with suppress(OSError):
+            found.add(identity_of(os.fstat(1 if self._path == STDOUT else self._fd)))
+        with suppress(OSError, ValueError):
+            if self._path != STDOUT:
+                found.add(identity_of(os.stat(self._path)))
+        return found
 
     def _find_heads(self, fd: int, size: int) -> Head | None:
         """The last line of a file that can be read. Notes those of the other chains in its tail, too."""

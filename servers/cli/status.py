@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 import click
+from attrs import Factory, frozen
 
 from cloudid_core.mounts import AUTH, SECRET, TYPE_ALIASES
 
@@ -18,6 +19,7 @@ from .connection import service_of, told, with_address
 
 NOT_HEALTHY: Final = 2
 FORBIDDEN: Final = 403
+UNAVAILABLE: Final = 503
 WIDTH: Final = 11
 Rows: TypeAlias = list[Mapping[str, Any]]
 MOST: Final = 100
@@ -32,6 +34,26 @@ class State(StrEnum):
     FAILING = "cannot serve"
 
 
+@frozen
+class _Watched(Service):
+    """Notes whether the service has answered that it cannot serve, whatever its health says."""
+
+    refusals: list[ServiceRefused] = Factory(list)
+
+    @property
+    def was_unavailable(self) -> bool:
+        return any(refusal.status == UNAVAILABLE for refusal in self.refusals)
+
+    def ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, query: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        try:
+            return super().ask(method, path, body, query)
+        except ServiceRefused as refusal:
+            self.refusals.append(refusal)
+            raise
+
+
 @click.command("status")
 @with_address
 @with_output()
@@ -43,10 +65,14 @@ def status(address: Address, output: Output) -> int:
     Exit codes: 0 healthy; 2 not; 1 no answer.
     """
     with told():
-        service = service_of(address)
+        plain = service_of(address)
+        service = _Watched(plain.address, plain.token)
         health, state = _health(service)
         token = _token(service)
         parts = {name: _seen(service, read) for name, (read, _) in PARTS.items()}
+        if service.was_unavailable and state is not State.FAILING:
+            health, _ = _health(service)  # it may know meanwhile why
+            state = State.FAILING
     problems = health.get("problem_details") or [{"code": code} for code in health.get("problems") or ()]
     seal = "sealed" if health.get("sealed") else "open"
     facts = {

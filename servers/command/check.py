@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -189,6 +190,8 @@ def _audit(file: SettingsFile) -> Found:
             yield NOTE, f"the folder of {path} does not exist yet: init makes it"
         elif path.startswith("/") and not os.access(folder, os.W_OK | os.X_OK):
             yield WRONG, f"the folder of {path} does not exist or cannot be written"
+        elif path.startswith("/") and (reason := _why_no_log(path)):
+            yield WRONG, f"{path} of {device.name} {reason}"
         else:
             yield OK, f"{device.name} of type {device.type}"
     if not file.audit:
@@ -196,6 +199,16 @@ def _audit(file: SettingsFile) -> Found:
     command = server.audit_checkpoint_command
     if command and not shutil.which(command[0]):
         yield WRONG, f"the program {command[0]} of audit_checkpoint_command cannot be found"
+
+
+def _why_no_log(path: str) -> str:
+    """Why a server could not write to an audit file that exists; empty if it could."""
+    if not os.path.lexists(path):
+        return ""
+    mode = os.lstat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):
+        return "is not a file: name one that is"
+    return "" if os.access(path, os.R_OK | os.W_OK) else "cannot be read and written by this user: change its mode"
 
 
 def _tracing(file: SettingsFile) -> Found:

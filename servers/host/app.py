@@ -84,16 +84,18 @@ class App:
             self._log.error("request failed", **describe_error(bug))
             return 0
 
-    def _request(self, head: Head, peer: str, body: bytes | None = b"") -> Request:
+    def _request(self, head: Head, peer: str, body: bytes | None = b"", port: int = 0) -> Request:
         address = wire.remote_address(peer, head.headers, self.trusted_proxies)
-        return Request(head.method, head.target, head.headers, body or b"", address, body is None, is_folded=True)
+        if address != peer:
+            port = wire.forwarded_port(address, head.headers)
+        return Request(head.method, head.target, head.headers, body or b"", address, body is None, True, port)
 
-    def begin(self, head: Head, body: bytes | None, peer: str) -> Exchange:
+    def begin(self, head: Head, body: bytes | None, peer: str, port: int = 0) -> Exchange:
         """The beginning of a request. No body: it is longer than `body_limit`, and was not read.
 
         Whoever cancels `answer` once `Exchange.seconds` and `GRACE` are over sends `answer_late` in its place.
         """
-        return self._service.begin(self._request(head, peer, body))
+        return self._service.begin(self._request(head, peer, body, port))
 
     async def answer(self, exchange: Exchange) -> Response:
         """The service's answer to a request, however long that takes.

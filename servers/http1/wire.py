@@ -71,6 +71,9 @@ def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return found
 
 
+LONGEST_PORT: Final = 5
+
+
 def remote_address(peer: str, headers: Mapping[str, str], trusted: tuple[str, ...]) -> str:
     """Who sent a request: the peer, or, where proxies are trusted, the last address that none of them vouches for."""
     if not trusted or not network.contains(trusted, peer):
@@ -84,6 +87,17 @@ def remote_address(peer: str, headers: Mapping[str, str], trusted: tuple[str, ..
         if not network.contains(trusted, address):
             break
     return address
+
+
+def forwarded_port(address: str, headers: Mapping[str, str]) -> int:
+    """The port that a proxy wrote beside an address in X-Forwarded-For; 0 if none did."""
+    for hop in reversed(headers.get("x-forwarded-for", "").split(",")):
+        text = hop.strip()
+        if _address(text) == address:
+            _, colon, port = text.rpartition(":")
+            has_port = colon and (text.count(":") == 1 or "]:" in text)
+            return int(port) if has_port and port.isascii() and port.isdigit() and len(port) <= LONGEST_PORT else 0
+    return 0
 
 
 def _address(hop: str) -> str:

@@ -1,6 +1,6 @@
 """What the machine offers: its disk, its memory, its standard streams, its identity."""
 
-from . import platform_identity, streams
+from . import platform_identity, programs, streams
 from .disk import Disk, sync, why_unreadable
 from .loopback import is_loopback
 from .memory import settle

@@ -17,7 +17,7 @@ from typing import Final
 
 from cloudid_core.values.secret import Secret
 
-from ..machine import sync, why_unreadable
+from ..machine import programs, sync, why_unreadable
 from .safety import OTHERS
 from .settings import MASTER_KEY_VARIABLE, ServerSettings, SettingsError
 
@@ -74,7 +74,13 @@ def from_command(command: str) -> Secret:
     """
     source = "the command for the master key"
     try:
-        done = subprocess.run(shlex.split(command), stdout=subprocess.PIPE, timeout=COMMAND_SECONDS, check=False)
+        done = subprocess.run(
+            shlex.split(command),
+            stdout=subprocess.PIPE,
+            timeout=COMMAND_SECONDS,
+            check=False,
+            env=programs.environment(),
+        )
         text = done.stdout.decode("ascii").strip()
     except subprocess.TimeoutExpired:
         raise SettingsError(f"{source} took longer than {COMMAND_SECONDS:g} s") from None

@@ -153,7 +153,7 @@ class ServerSettings:
     master_key_command: str = setting(
         TEXT,
         "",
-        "Command that prints the master key, for key services; goes before `key_file`. No shell.",
+        "Command that prints the master key, for key services; goes before `key_file`. No shell, few variables.",
     )
     allow_shared_key_file: bool = setting(
         BOOLEAN, False, "Accept a key file that others than its owner may read, as orchestrators mount them."
@@ -197,7 +197,9 @@ class ServerSettings:
         "database none.",
     )
     audit_checkpoint_command: tuple[str, ...] = setting(
-        TEXTS, (), "Program and arguments that get each checkpoint of the audit devices on standard input."
+        TEXTS,
+        (),
+        "Program and arguments that get each checkpoint of the audit devices on standard input. Few variables.",
     )
     apply_folder: str = setting(
         PATH,

@@ -34,7 +34,7 @@ class Connection(BaseConnection):
     async def serve(self) -> None:
         """Until one side ends it."""
         try:
-            self._peer = self._stream.peer
+            self._peer, self._port = self._stream.peer, self._stream.port
             self._admit(self._peer)
             with self._scope:
                 self._since = time.monotonic()
@@ -78,7 +78,7 @@ class Connection(BaseConnection):
             await self._refuse(refusal)
             return False
         app = self._shared.app
-        exchange = self._asked = app.begin(head, body, self._peer)
+        exchange = self._asked = app.begin(head, body, self._peer, self._port)
         response = await app.answer(exchange)
         self._asked = self._unanswered = None
         if not (response.holds or app.is_audited):

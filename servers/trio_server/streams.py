@@ -15,6 +15,11 @@ import trio
 CHUNK: Final = 65_536
 
 
+def port_of(address: object) -> int:
+    """The port in the address of a socket; 0 where it is none of IP."""
+    return int(address[1]) if isinstance(address, tuple) else 0
+
+
 class Plain:
     """A connection without TLS."""
 
@@ -30,6 +35,11 @@ class Plain:
         """The client's address. Raises `OSError` if it has gone already."""
         address: str = self._socket.getpeername()[0]
         return address
+
+    @property
+    def port(self) -> int:
+        """The client's port; 0 if it has none. Raises `OSError` if the client has gone already."""
+        return port_of(self._socket.getpeername())
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -77,6 +87,11 @@ class Secure:
         """The client's address. Raises `OSError` if it has gone already."""
         address: str = self._socket.getpeername()[0]
         return address
+
+    @property
+    def port(self) -> int:
+        """The client's port; 0 if it has none. Raises `OSError` if the client has gone already."""
+        return port_of(self._socket.getpeername())
 
     def fileno(self) -> int:
         return self._socket.fileno()

@@ -270,3 +270,19 @@ def test_an_error_that_python_can_raise_nowhere_is_a_line_of_the_log(tmp_path: P
     assert (line["event"], line["error"]) == ("unraisable error", "ValueError")
     assert "hunter2" not in log.text
     os.close(log.descriptor)
+
+
+def test_a_stream_whose_file_is_rotated_keeps_no_old_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "LOOK_EVERY", 0.0)
+    path = tmp_path / "log"
+    descriptor = os.open(path, streams.APPENDING, 0o600)
+    try:
+        followed = streams.FollowedPath(descriptor)
+        before = len(os.listdir("/proc/self/fd"))
+        for number in range(10):
+            path.rename(tmp_path / f"log.{number}")
+            assert followed.is_there()
+            assert path.exists()
+        assert len(os.listdir("/proc/self/fd")) == before
+    finally:
+        os.close(descriptor)

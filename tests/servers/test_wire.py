@@ -76,3 +76,20 @@ PROXIES = ("10.0.0.0/8", "fd00::/8")
 def test_an_address_is_believed_as_far_as_proxies_are_trusted(peer: str, forwarded: str, address: str) -> None:
     assert wire.remote_address(peer, {"x-forwarded-for": forwarded}, PROXIES) == address
     assert wire.remote_address(peer, {"x-forwarded-for": forwarded}, ()) == peer
+
+
+@pytest.mark.parametrize(
+    "forwarded, address, port",
+    [
+        ("192.0.2.7:40123", "192.0.2.7", 40123),
+        ("192.0.2.7", "192.0.2.7", 0),
+        ("[2001:db8::7]:40123", "2001:db8::7", 40123),
+        ("2001:db8::7", "2001:db8::7", 0),
+        ("192.0.2.7:no", "192.0.2.7", 0),
+        ("192.0.2.7:" + "9" * 5000, "192.0.2.7", 0),
+        ("", "192.0.2.7", 0),
+        ("192.0.2.7:1, 192.0.2.8:2", "192.0.2.7", 1),
+    ],
+)
+def test_the_port_of_a_client_is_the_one_beside_its_address(forwarded: str, address: str, port: int) -> None:
+    assert wire.forwarded_port(address, {"x-forwarded-for": forwarded}) == port

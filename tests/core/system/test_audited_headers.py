@@ -30,8 +30,17 @@ def entries(world: Installation, **headers: str) -> list[Any]:
     return [msgspec.json.decode(text)["request"] for text in texts]
 
 
+def test_a_new_installation_records_the_correlation_id() -> None:
+    assert Installation().must("GET", PATH).data == {"headers": {"X-Correlation-Id": {"hmac": False}}}
+    world = audited()
+    assert entries(world, x_correlation_id="abc-1")[0]["headers"] == {"x-correlation-id": ["abc-1"]}
+    world.must("DELETE", f"{PATH}/x-correlation-id")
+    assert "headers" not in entries(world, x_correlation_id="abc-1")[0]
+
+
 def test_headers_are_written_read_listed_and_deleted() -> None:
     world = Installation()
+    world.must("DELETE", f"{PATH}/X-Correlation-Id")
     world.must("PUT", f"{PATH}/X-Forwarded-For", {"hmac": True})
     world.must("POST", f"{PATH}/x-trace")
     listed = world.must("GET", PATH).body
@@ -96,6 +105,7 @@ def test_what_is_no_name_of_a_header_is_refused(name: str) -> None:
 
 def test_headers_are_few() -> None:
     world = Installation()
+    world.must("DELETE", f"{PATH}/X-Correlation-Id")
     for number in range(64):
         world.must("PUT", f"{PATH}/x-{number}")
     assert world.refused("PUT", f"{PATH}/x-more") == (400, "malformed_request")

@@ -98,7 +98,7 @@ def test_an_entry_that_no_datagram_takes_is_sent_shorter_and_fails_nobody(
             assert await run(gather([record_of(device, size=size) for size in sizes]), host) == ["recorded"] * 5
 
         on(runtime, scenario)
-        lines = []
+        lines: list[bytes] = []
         while not lines or b'"closed"' not in lines[-1]:
             lines.append(collector.recv(2**16))
     assert told == []

@@ -125,7 +125,7 @@ def test_without_a_device_that_can_be_written_nothing_happens(service: Service, 
     answer = service.http.post("auth/token/create", json={})
     assert (answer.status_code, answer.json()["codes"]) == (503, ["audit_unavailable"])
     health = service.http.get("sys/health")
-    assert (health.status_code, health.json()["problems"]) == (503, ["audit_unavailable"])
+    assert (health.status_code, health.json()["problems"][:1]) == (503, ["audit_unavailable"])
     path.unlink()
     assert service.look_up() == 200, "it is tried again with every request"
     assert service.http.get("sys/health").status_code == 200
@@ -517,3 +517,98 @@ def test_standard_output_is_a_device(runtime: str, is_pipe: bool, tmp_path: Path
     report = verify([("out", [line for line in lines if line.startswith(b"{")])])
     assert [str(problem) for problem in report.problems] == []
     assert report.lines == 3
+
+
+def test_two_devices_never_share_a_file(service: Service, tmp_path: Path) -> None:
+    """By no name, and the file keeps its mode."""
+    path, link = tmp_path / "audit.log", tmp_path / "link.log"
+    assert service.enable("first", file_path=str(path)).status_code == 204
+    os.link(path, link)
+    for name in (path, link):
+        answer = service.enable("second", file_path=str(name), mode="0666")
+        assert answer.json()["codes"] == ["audit_device_unusable"]
+        assert "is already the file of the audit device first" in answer.text
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert service.look_up() == 200
+    service.stop()
+    assert problems(path) == []
+
+
+def test_the_caller_learns_why_a_device_cannot_be_enabled(service: Service, tmp_path: Path) -> None:
+    path = tmp_path / "other.txt"
+    path.write_text("something else\n")
+    answer = service.enable("file", file_path=str(path))
+    assert (answer.status_code, answer.json()["codes"]) == (400, ["audit_device_unusable"])
+    assert "is no audit log that this installation began" in answer.text
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_settings_win_over_a_device_that_a_request_enabled(runtime: str, tmp_path: Path) -> None:
+    settings = tmp_path / "cloudid.toml"
+    settings.write_text('[server]\nlisten = "127.0.0.1:0"\n')
+    token = initialise_store(runtime, settings)
+    with Running(f"cloudid_servers.{runtime}", "--settings", str(settings)) as running:
+        service = Service(running, token)
+        for name in ("main", *(f"other{number}" for number in range(15))):
+            assert service.enable(name, file_path="/dev/null").status_code == 204
+        service.stop()
+    path = tmp_path / "declared.log"
+    settings.write_text(f'[server]\nlisten = "127.0.0.1:0"\n[audit.main]\ntype = "file"\nfile_path = "{path}"\n')
+    with Running(f"cloudid_servers.{runtime}", "--settings", str(settings)) as running:
+        service = Service(running, token)
+        assert service.http.get("sys/audit").json()["data"]["main/"]["options"]["file_path"] == str(path)
+        wait_until(lambda: "audit_device_suspended" in service.http.get("sys/health").json()["problems"])
+        assert service.http.delete("sys/audit/main").status_code == 204, "the suspended one"
+        assert service.http.delete("sys/audit/main").json()["codes"] == ["audit_device_declared"]
+        service.stop()
+    assert problems(path) == []
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_declared_device_that_fails_is_known_before_the_first_request(runtime: str, tmp_path: Path) -> None:
+    settings, path = tmp_path / "cloudid.toml", tmp_path / "main.log"
+    settings.write_text(f'[server]\nlisten = "127.0.0.1:0"\n[audit.main]\ntype = "file"\nfile_path = "{path}"\n')
+    token = initialise_store(runtime, settings)
+    with Running(f"cloudid_servers.{runtime}", "--settings", str(settings)) as running:
+        Service(running, token).stop()
+    path.rename(tmp_path / "main.log.1")
+    path.mkdir()
+    with Running(f"cloudid_servers.{runtime}", "--settings", str(settings)) as running:
+        service = Service(running, token)
+        health = service.http.get("sys/health")
+        assert (health.status_code, health.json()["problems"][:2]) == (
+            503,
+            ["audit_unavailable", "audit_device_failing"],
+        )
+        path.rmdir()
+        wait_until(lambda: service.http.get("sys/health").status_code == 200)
+        wait_until(lambda: service.http.get("sys/health").json()["problems"] == [])
+        assert service.stop().count("audit device failed") == 1
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_checkpoint_command_gets_no_secret_of_the_environment(runtime: str, tmp_path: Path) -> None:
+    settings, kept = tmp_path / "settings.toml", tmp_path / "kept"
+    command = json.dumps(["/bin/sh", "-c", f"env > {kept}.new && mv {kept}.new {kept}"])
+    settings.write_text(
+        f'[server]\naudit_checkpoint_command = {command}\n[audit.main]\ntype = "file"\nfile_path = "audit.log"\n'
+    )
+    secrets = {"CLOUD_CLIENT_SECRET": "canary", "PGPASSWORD": "canary", "VAULT_TOKEN": "canary"}
+    with serving(runtime, "--settings", str(settings), environment={**os.environ, **secrets}) as service:
+        assert service.look_up() == 200
+        wait_until(kept.exists)
+    assert "canary" not in kept.read_text()
+    assert "PATH=" in kept.read_text()
+
+
+def test_an_entry_has_the_port_of_the_client_and_its_correlation_id(service: Service, tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    service.enable("file", file_path=str(path))
+    with service.http.stream("GET", "auth/token/lookup-self", headers={"x-correlation-id": "abc-1"}) as answer:
+        port = answer.extensions["network_stream"].get_extra_info("client_addr")[1]
+        answer.read()
+    request = lines_of(path)[-1]["request"]
+    assert (request["remote_port"], request["headers"]) == (port, {"x-correlation-id": ["abc-1"]})
+    assert service.look_up() == 200
+    assert "headers" not in lines_of(path)[-1]["request"]
+    assert service.http.delete("sys/config/auditing/request-headers/x-correlation-id").status_code == 204

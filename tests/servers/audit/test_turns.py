@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -214,3 +214,21 @@ def test_an_entry_that_is_being_sent_when_its_device_is_disabled_is_refused(runt
     with hanging(tmp_path / "socket") as (reader, devices):
         on(runtime, scenario)
     assert entries_in(tmp_path / "a") == [2]
+
+
+def test_one_task_signs_however_often_devices_are_declared(runtime: str, tmp_path: Path) -> None:
+    started: list[str] = []
+
+    async def scenario(host: Host) -> None:
+        start = host.start
+
+        def count(work: Any) -> None:
+            started.append(work.__name__)
+            start(work)
+
+        host.start = count  # type: ignore[method-assign]
+        for number in range(5):
+            assert await run(record((device(tmp_path / f"audit-{number}"),), number), host) == "recorded"
+
+    on(runtime, scenario)
+    assert started.count("_sign_now_and_then") == 1
