@@ -228,8 +228,8 @@ class Verifier:
         if line.chain.number == 1 and line.state == OPENED:
             self._take_beginning(where, line, chain)
         elif long := _too_long(chain, line.chain.number - chain.signed - 1):
-            tell = self._problem if chain.is_bounded else self._note
-            tell(where, f"{long} of chain {chain.id} before this checkpoint have none among them")
+            report = self._problem if chain.is_bounded else self._note
+            report(where, f"{long} of chain {chain.id} before this checkpoint have none among them")
         chain.key, chain.process = line.key, line.process
         chain.signed, chain.earliest, chain.latest = line.chain.number, "", ""
         if line.state == CLOSED:

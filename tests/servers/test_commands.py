@@ -361,6 +361,14 @@ def test_a_command_that_gives_no_key_is_explained(settings: Path, line: str, rea
     assert "hunter2" not in failed.stderr
 
 
+def test_a_command_for_the_key_gets_no_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It prints the digits of the key, and then every variable that it must not have: the key would be too long."""
+    monkeypatch.setenv("CLOUD_CLIENT_SECRET", "canary")
+    monkeypatch.setenv("PGPASSWORD", "canary")
+    key = master_key.from_command(f"sh -c 'echo {'5a' * 32}; env | grep canary || true'")
+    assert key.reveal() == "5a" * 32
+
+
 @pytest.mark.parametrize("server", SERVERS)
 def test_an_interrupted_command_ends_without_a_traceback(server: str, settings: Path) -> None:
     marker = settings.parent / "begun"

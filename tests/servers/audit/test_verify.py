@@ -250,9 +250,9 @@ def test_a_long_stretch_before_a_checkpoint_is_a_note_in_chains_of_earlier_versi
     lines += made.content.splitlines(keepends=True)
     lines += long.checkpoint(0.0, CLOSED).content.splitlines(keepends=True)
     report = judged(lines)
-    told = ["1001 lines of chain c2 before this checkpoint have none among them"]
-    assert [problem.text for problem in report.problems] == (told if is_bounded else [])
-    assert [note.text for note in report.notes] == ([] if is_bounded else told)
+    expected = ["1001 lines of chain c2 before this checkpoint have none among them"]
+    assert [problem.text for problem in report.problems] == (expected if is_bounded else [])
+    assert [note.text for note in report.notes] == ([] if is_bounded else expected)
 
 
 def test_a_chain_that_changes_its_key_is_reported() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import sys
@@ -237,3 +238,20 @@ def test_an_address_that_is_taken_may_be_that_of_the_running_server(folder: Path
             assert "perhaps the server of these settings" in found["listen"][-1][1]
     code, found = checked(folder, 'metrics_listen = "127.0.0.1:0"')
     assert (code, found["listen"][-1]) == (Exit.DONE, ("ok", "127.0.0.1:0, for metrics alone"))
+
+
+def test_an_audit_file_that_cannot_be_written_is_wrong(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = '[audit.a]\ntype = "file"\nfile_path = "main.log"'
+    path = folder / "main.log"
+    path.mkdir()
+    code, found = checked(folder, rest=declared)
+    assert (code, found["audit"][0][0]) == (1, "WRONG")
+    assert "is not a file" in found["audit"][0][1]
+    path.rmdir()
+    path.write_bytes(b"")
+    assert checked(folder, rest=declared)[1]["audit"][0][0] == "ok"
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda name, mode: str(name) != str(path) and access(name, mode))
+    code, found = checked(folder, rest=declared)
+    assert (code, found["audit"][0][0]) == (1, "WRONG")
+    assert "cannot be read and written by this user" in found["audit"][0][1]

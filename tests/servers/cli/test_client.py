@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from stat import S_IMODE
 
@@ -537,3 +540,31 @@ def test_a_patch_that_changes_nothing_fails(site: Site, cloudid: Shell) -> None:
     shown = cloudid("patch", path, "token_tll=60")
     assert (shown.code, shown.err) == (1, "error: nothing was changed: the path has no field token_tll\n")
     assert cloudid("patch", path, "token_tll=60", "token_ttl=60").code == 0
+
+
+class _Unrecording(BaseHTTPRequestHandler):
+    """Health is good, and no other request can be recorded."""
+
+    def do_GET(self) -> None:
+        is_health = self.path.startswith("/v1/sys/health")
+        known = {"initialized": True, "sealed": False, "problems": []}
+        refused = {"errors": ["the request could not be recorded"], "codes": ["audit_unavailable"]}
+        body = json.dumps(known if is_health else refused).encode()
+        self.send_response(200 if is_health else 503)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        """Nothing."""
+
+
+def test_a_service_that_answers_with_503_is_not_called_healthy(cloudid: Shell) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Unrecording) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        cloudid.set(VAULT_ADDR=f"http://127.0.0.1:{server.server_port}", CLOUDID_TOKEN="x")
+        shown = cloudid("status")
+        server.shutdown()
+        thread.join()
+    assert (shown.code, shown.json["state"]) == (2, "cannot serve")
