@@ -460,7 +460,7 @@ class FakeApp:
     is_draining = is_audited = False
     asked = 0
 
-    def begin(self, head: Head, body: bytes, peer: str) -> Exchange:
+    def begin(self, head: Head, body: bytes, peer: str, port: int = 0) -> Exchange:
         return Exchange(request=Request(head.method, head.target), request_id="", seconds=60.0)
 
     async def answer(self, exchange: Exchange) -> Response:
@@ -474,7 +474,7 @@ class FakeApp:
 class GivenUpAtOnce:
     """A trio stream of a connection that is given up at the moment at which a request has come."""
 
-    peer = "127.0.0.1"
+    peer, port = "127.0.0.1", 40123
     connection: TrioConnection
 
     async def do_handshake(self) -> None: ...
