@@ -36,6 +36,7 @@ from cloudid_core.mounts import Mount, mount_table
 from cloudid_core.store import keys
 from cloudid_core.store.memory import MemoryStore
 from cloudid_core.testing import Answer, Crashed, World
+from cloudid_core.testing.turns import Task
 from cloudid_servers.provider_simulator import Simulator
 from cloudid_servers.provider_simulator.engine.ledger import LedgerEntry
 
@@ -248,8 +249,20 @@ class Installation(World):
     # What happens by itself
 
     def tick(self) -> Instant:
-        """One round of background work; when the next one is due."""
-        return self.perform(self.service.tick())
+        """One round of background work, with the lanes that it leaves at work; when the next one is due."""
+        try:
+            return self.perform(self.service.tick())
+        finally:
+            self.finish_lanes()
+
+    @property
+    def lanes_at_work(self) -> list[Task[Any]]:
+        """Background work that no round waits for."""
+        return [task for key, task in self._shared.items() if "lane " in key and not task.is_done]
+
+    def finish_lanes(self) -> None:
+        for task in self.lanes_at_work:
+            self._go_on(inf, task)
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass, with all background work that becomes due; rounds without any are left out."""

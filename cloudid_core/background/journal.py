@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from attrs import evolve, frozen
+from msgspec.structs import replace
 
 from ..context import Context, Due, Job, queue
 from ..effects import ABSENT, Instant, Now
@@ -209,9 +210,10 @@ async def undo_until(job: Job, found: Found[Intent], due_at: Instant) -> Removal
         await records.commit(Changes(job.fence) | closing(claim, "undone"))
     else:
         role = claimed.role if removal.left.may_sign_in else ""
-        left = evolve(claimed, provisioned=removal.left, role=role, reason=reason_text(removal))
-        failed = (left.event("undoing failed", left.reason),)
-        await records.commit(Changes({**job.fence, **claim.expected}, {claim.key: left}, events=failed))
+        again = await queue.retry_after(claimed.due_at, removal.retry_after)
+        left = evolve(claimed, provisioned=removal.left, role=role, reason=reason_text(removal), due_at=again)
+        failed = Changes(events=(left.event("undoing failed", left.reason),))
+        await records.commit(Changes(job.fence) | rescheduled(claim, left) | failed)
     return removal
 
 
@@ -219,13 +221,16 @@ async def attempt(job: Job, provisioned: Provisioned, *, since: Instant) -> Remo
     """Try to remove what a record lists. Failures of the provider are part of the answer.
 
     `since`: when the last call ended, at the latest, that could make any of it.
+
+    A call that Azure refuses is retried inside the attempt only for a request, which waits for the answer. In the
+    background the next attempt retries it, so that no lane is occupied meanwhile.
     """
     settled = job.now >= since + job.context.settings.settle_time
     try:
         client = await mount_client(job.context, job.mount_id, job.deadline)
         if provisioned.tenant and provisioned.tenant.lower() != client.tenant.lower():
             return Removal(provisioned, (("mount", Refused(Code.CONFIG_MISSING, OTHER_TENANT)),))
-        return await remove(client, provisioned, settled=settled)
+        return await remove(replace(client, returns_later=job.is_in_background), provisioned, settled=settled)
     except CloudidError as failure:
         return Removal(provisioned, (("provider", failure),))
 

@@ -1,25 +1,41 @@
 """The background work of the leader: everything that is due, a budget for each queue, and when to run again.
 
-There is a queue for each mount and kind of work, and each runs in a few lanes. So a slow or broken provider of one
-mount delays the others by one round at most, and a backlog is worked off at a bounded pace. Lanes run in parallel and
-never fail: a failure at the provider is stored in its record, which is due again later. A job that meets a bug is set
-aside for a while, and the bug is raised at the end of the round, for the host's log.
+There is a queue for each mount and kind of work, and each is worked off by a few lanes. A round looks at what is due,
+fills the queues and starts lanes; it waits for them only for a moment. A lane takes the next key of its queue whenever
+it is free, and outlives its round if a job is slow. So no queue waits for another, and a hanging provider of one mount
+delays nothing but lanes of that mount.
+
+Lanes never fail: a failure at the provider is stored in its record, which is due again later. A job that meets a bug is
+set aside for a while, and the bug is raised at the end of the round, for the host's log.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from math import inf
 from typing import Final
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from ..caches import Bounded
 from ..context import Context, Job, keep_reserve, queue
 from ..deadline import Deadline
-from ..effects import ABSENT, CompareClocks, Instant, ListKeys, Now, Program, gather, record_if_possible
-from ..errors import Conflict, EntryDamaged, HostFailure, Refused
+from ..effects import (
+    ABSENT,
+    CompareClocks,
+    Instant,
+    ListKeys,
+    Now,
+    Program,
+    gather,
+    record_if_possible,
+    shared,
+    within,
+)
+from ..errors import Conflict, EntryDamaged, HostFailure, Refused, TimeIsUp
 from ..events import JobFailed, LeadershipTaken, Problem
 from ..health import HealthProblem
 from ..store import Changes, keys
@@ -34,16 +50,19 @@ CLUSTER_ROUND_INTERVAL: Final = 1.0
 LEADER_CHECK_INTERVAL: Final = 2.0
 """Seconds between two looks at who leads, for the nodes that do not."""
 RETRY_INTERVAL: Final = 1.0
-"""Seconds between two rounds when what is due could not be done in the first."""
+"""Seconds between two rounds when what is due could not be done in the first, or lanes are still at work."""
+ROUND_SECONDS: Final = 1.0
+"""How long a round waits for the lanes that it started."""
 BUDGET: Final = 64
-"""How much of a queue is done in one round."""
+"""How many keys of a queue one round hands to its lanes."""
 LANES: Final = 4
 """How many pieces of work of one queue are done at the same time."""
 LANES_BEHIND: Final = 32
 """The same while more is due than its budget: leases must end as fast as requests make them."""
 MOST_LANES: Final = 64
-ROUND_SECONDS: Final = 10.0
-"""How long a round goes on starting work."""
+"""How many lanes one round starts. Lanes of earlier rounds do not count, because they may hang."""
+LANE_SECONDS: Final = 10.0
+"""How long a lane takes keys. Hosts close a shared program that does not end for minutes."""
 WORK_SECONDS: Final = 60.0
 """How long one piece of work may take."""
 MOST_ASIDE: Final = 1000
@@ -58,10 +77,25 @@ Sweeper = Callable[[Context, Mapping[str, int], Instant], Program[bool]]
 """Removes dead entries for a few seconds at most, since what is due waits meanwhile; whether some may be left."""
 
 
+@define(eq=False)
+class Queue:
+    """The work of one kind for one mount."""
+
+    due_keys: deque[str] = field(factory=deque[str])
+    """Keys that a lane may take, the oldest first."""
+    at_work: set[str] = field(factory=set[str])
+    """Keys whose jobs lanes are doing."""
+    lanes: int = 0
+    """How many lanes are at work."""
+
+
 @frozen
 class Backlog:
-    """What is due of one kind for one mount, a little more than its budget at the most; when its first entry is due."""
+    """The keys of a queue that are due, a little more than its budget at the most, and when its first key is due."""
 
+    name: str
+    """The queue's prefix in the store."""
+    queue: Queue
     due_keys: tuple[str, ...]
     next_at: Instant
 
@@ -70,10 +104,10 @@ class Backlog:
         """Whether more is due than is done in one round."""
         return len(self.due_keys) > BUDGET
 
-    def lanes(self, most: int) -> list[tuple[str, ...]]:
-        """Its budget, dealt to so many lanes at the most."""
-        count = min(LANES_BEHIND if self.is_behind else LANES, most)
-        return [keys_of_lane for number in range(count) if (keys_of_lane := self.due_keys[number:BUDGET:count])]
+    def lanes_to_start(self, most: int) -> int:
+        """How many lanes its queue lacks, if it may have so many at the most."""
+        wanted = min(LANES_BEHIND if self.is_behind else LANES, most)
+        return max(0, min(wanted - self.queue.lanes, len(self.due_keys)))
 
 
 class Loop:
@@ -90,6 +124,11 @@ class Loop:
         self._swept_at: Instant = 0.0
         self._aside: Bounded[str, Instant] = Bounded(MOST_ASIDE)
         """Due entries whose work met a bug, and until when they are left alone."""
+        self._queues: dict[str, Queue] = {}
+        """Queues that have lanes at work, by their prefixes in the store."""
+        self._lane_number = 0
+        self._bugs: list[Exception] = []
+        """Bugs that jobs met and no round has raised yet."""
 
     async def run(self) -> Instant:
         """Run one round and return when to run the next. Bugs that jobs met are raised at the end of the round."""
@@ -110,19 +149,18 @@ class Loop:
             self._context.node.leader = self._node
             await record_if_possible(LeadershipTaken())
         all_backlogs = await self._backlogs(now)
-        backlogs = [backlog for backlog in all_backlogs if backlog.due_keys]
-        if not backlogs and not self._is_sweep_due(now):
+        backlogs = sorted((each for each in all_backlogs if each.due_keys), key=lambda backlog: backlog.next_at)
+        if not backlogs and not self._bugs and not self._is_sweep_due(now):
             return self._visit_at(now, now, all_backlogs)
-        chosen = sorted(backlogs, key=lambda backlog: backlog.next_at)[:MOST_LANES]
-        bugs = await self._work_off(chosen, fence, now + ROUND_SECONDS)
+        are_left = await self._work_off(backlogs, fence)
         if self._is_sweep_due(now):
             self._swept_at = self._context.node.swept_at = now
             if await self._sweep(self._context, fence, await Now()):
                 self._swept_at = 0.0
-        if bugs:
+        if bugs := self._bugs:
+            self._bugs = []
             raise ExceptionGroup("background work met bugs", bugs) if bugs[1:] else bugs[0]
-        is_behind = len(chosen) < len(backlogs) or any(backlog.is_behind for backlog in chosen)
-        return await self._next_visit(RETRY_INTERVAL if not is_behind else 0.0)
+        return await self._next_visit(0.0 if are_left else RETRY_INTERVAL)
 
     async def leads(self) -> bool:
         """Whether this node leads: no other has taken over since it did."""
@@ -157,12 +195,15 @@ class Loop:
                 continue
             at, kind, mount_id, _ = queue.parse(first[0])
             prefix = keys.due_queue(mount_id, kind)
-            listed = first if at + ahead > now else await ListKeys(prefix, "", BUDGET + 1 + len(self._aside))
+            known = self._queues.get(prefix) or Queue()
+            passed_over = len(self._aside) + len(known.at_work)
+            listed = first if at + ahead > now else await ListKeys(prefix, "", BUDGET + 1 + passed_over)
             damaged += [key for key in listed if not queue.is_named(key)]
             ready = [key for key in listed if queue.is_named(key) and not now < (self._aside.get(key) or 0.0)]
+            ready = [key for key in ready if key not in known.at_work]
             times = [queue.parse(key)[0] + ahead for key in ready]
             due_keys = tuple(key for key, at in zip(ready, times, strict=True) if at <= now)
-            backlogs.append(Backlog(due_keys, times[0] if times else inf))
+            backlogs.append(Backlog(prefix, known, due_keys, times[0] if times else inf))
             after = f"{prefix}:"  # sorts after all digits
         await self._set_aside(sorted(set(damaged))[:MOST_TOLD], now)
         return backlogs
@@ -176,44 +217,79 @@ class Loop:
                 damage = Problem.of(EntryDamaged(key, ABSENT))
                 await record_if_possible(JobFailed(job="due name", ref=key[:MOST_SHOWN], problem=damage))
 
-    async def _work_off(self, backlogs: list[Backlog], fence: Mapping[str, int], until: Instant) -> list[Exception]:
-        """Do what is due, within the budget of each queue; the bugs that were met."""
-        most = max(1, MOST_LANES // max(1, len(backlogs)))
-        lanes = [self._lane(due_keys, fence, until) for backlog in backlogs for due_keys in backlog.lanes(most)]
-        return [bug for bugs in await gather(lanes) for bug in bugs]
+    async def _work_off(self, backlogs: Sequence[Backlog], fence: Mapping[str, int]) -> bool:
+        """Fill the queues, start the lanes that they lack, and wait for these for a moment.
 
-    async def _lane(self, due_keys: tuple[str, ...], fence: Mapping[str, int], until: Instant) -> list[Exception]:
-        """One piece of work after the other, until the round is over or the store is in trouble; the bugs they met."""
-        bugs: list[Exception] = []
-        for key in due_keys:
-            now = await Now()
-            if now >= until or self._is_stopped:
+        Return whether the lanes took all that this round gave them and more is due, so that the next round is due now.
+        """
+        most = max(1, MOST_LANES // max(1, len(backlogs)))
+        started: list[Program[None]] = []
+        given: list[Backlog] = []
+        for backlog in backlogs:
+            lanes = backlog.lanes_to_start(most)
+            if len(started) + lanes > MOST_LANES:
                 break
-            _, kind, mount_id, ref = queue.parse(key)
-            job = Job(
-                context=self._context,
-                key=key,
-                mount_id=mount_id,
-                ref=ref,
-                now=now,
-                deadline=Deadline(now + WORK_SECONDS),
-                fence=fence,
-            )
-            try:
-                await self._handlers[kind](job)
-            except Conflict:
-                continue  # another request was faster: what is still due is read again
-            except EntryDamaged as damaged:
-                self._aside.put(key, now + queue.PAUSES.longest)  # others must not wait for what cannot be read
-                await record_if_possible(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(damaged)))
-            except (HostFailure, Refused) as failure:
-                await record_if_possible(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(failure)))
-                break
-            except Exception as bug:  # noqa: BLE001  # one broken record must not delay the others
-                self._aside.put(key, now + queue.PAUSES.longest)
-                await record_if_possible(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(bug)))
-                bugs.append(bug)
-        return bugs
+            backlog.queue.due_keys = deque(backlog.due_keys[:BUDGET])
+            self._queues[backlog.name] = backlog.queue
+            started += [self._start_lane(backlog, fence) for _ in range(lanes)]
+            given.append(backlog)
+        if started:
+            with suppress(TimeIsUp):
+                await within(ROUND_SECONDS, gather(started))
+        self._queues = {name: each for name, each in self._queues.items() if each.lanes}
+        return len(given) < len(backlogs) or any(each.is_behind and not each.queue.due_keys for each in given)
+
+    def _start_lane(self, backlog: Backlog, fence: Mapping[str, int]) -> Program[None]:
+        """A lane that runs to its end even if the round does not wait for it."""
+        self._lane_number += 1
+        name = f"lane {self._node} {self._lane_number} {backlog.name}"
+        return shared(name, self._lane(backlog.queue, fence))
+
+    async def _lane(self, worked_off: Queue, fence: Mapping[str, int]) -> None:
+        """Do one job after the other, until none is due, the lane's time is over or the store is in trouble."""
+        worked_off.lanes += 1
+        try:
+            started_at = now = await Now()
+            while worked_off.due_keys and now < started_at + LANE_SECONDS and not self._is_stopped:
+                key = worked_off.due_keys.popleft()
+                worked_off.at_work.add(key)
+                try:
+                    may_go_on = await self._do(key, now, fence)
+                finally:
+                    worked_off.at_work.discard(key)
+                if not may_go_on:
+                    break
+                now = await Now()
+        finally:
+            worked_off.lanes -= 1
+
+    async def _do(self, key: str, now: Instant, fence: Mapping[str, int]) -> bool:
+        """Do one job; return whether its lane can do another."""
+        _, kind, mount_id, ref = queue.parse(key)
+        job = Job(
+            context=self._context,
+            key=key,
+            mount_id=mount_id,
+            ref=ref,
+            now=now,
+            deadline=Deadline(now + WORK_SECONDS),
+            fence=fence,
+        )
+        try:
+            await self._handlers[kind](job)
+        except Conflict:
+            pass  # another request was faster: what is still due is read again
+        except EntryDamaged as damaged:
+            self._aside.put(key, now + queue.PAUSES.longest)  # others must not wait for what cannot be read
+            await record_if_possible(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(damaged)))
+        except (HostFailure, Refused) as failure:
+            await record_if_possible(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(failure)))
+            return False
+        except Exception as bug:  # noqa: BLE001  # one broken record must not delay the others
+            self._aside.put(key, now + queue.PAUSES.longest)
+            self._bugs.append(bug)
+            await record_if_possible(JobFailed(job=kind, mount_id=mount_id, ref=ref, problem=Problem.of(bug)))
+        return True
 
     async def _next_visit(self, pause: float) -> Instant:
         now = await Now()
@@ -222,7 +298,11 @@ class Loop:
         return self._visit_at(now, now + pause, await self._backlogs(now))
 
     def _visit_at(self, now: Instant, earliest: Instant, backlogs: Sequence[Backlog]) -> Instant:
-        """When the first entry is due. What other nodes write may be due sooner, and they cannot wake this one."""
+        """When the first entry is due. What other nodes write may be due sooner, and they cannot wake this one.
+
+        Lanes at work may leave work that is due again soon.
+        """
         first = min((backlog.next_at for backlog in backlogs), default=inf)
-        latest = now + (CLUSTER_ROUND_INTERVAL if self._context.node.others else ROUND_INTERVAL)
+        is_awaited = self._context.node.others or self._queues
+        latest = now + (CLUSTER_ROUND_INTERVAL if is_awaited else ROUND_INTERVAL)
         return min(latest, max(earliest, first))

@@ -17,7 +17,7 @@ from attrs import frozen
 
 from ..backoff import Backoff
 from ..deadline import Deadline
-from ..effects import Instant
+from ..effects import Instant, Now
 from ..store import Changes, Found, expected, keys
 from .context import Context
 
@@ -50,11 +50,16 @@ class Job:
 
     context: Context
     key: str
+    """The due entry; empty: a request does the work itself."""
     mount_id: str
     ref: str
     now: Instant
     deadline: Deadline
     fence: Mapping[str, int]
+
+    @property
+    def is_in_background(self) -> bool:
+        return bool(self.key)
 
 
 def is_named(key: str) -> bool:
@@ -71,6 +76,13 @@ def parse(key: str) -> tuple[Instant, str, str, str]:
 async def retry_at(job: Job, attempts: int) -> Instant:
     """When to try again after a number of attempts."""
     return job.now + await PAUSES.draw(attempts)
+
+
+async def retry_after(due_at: Instant, seconds: float | None) -> Instant:
+    """When to try again after a failed attempt: at `due_at`, unless Azure asked to wait longer."""
+    if seconds is None:
+        return due_at
+    return max(due_at, await Now() + min(seconds, PAUSES.longest))
 
 
 async def drop(job: Job, record_key: str, found: Found[Any] | None) -> None:

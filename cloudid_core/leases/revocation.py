@@ -114,8 +114,9 @@ async def _note(job: Job, claimed: Lease, removal: Removal) -> None:
     if removal.left.is_empty:
         changes |= found.record.removal
     else:
-        left = evolve(found.record, provisioned=removal.left, reason=reason_text(removal))
-        changes |= Changes(puts={found.key: left}, events=(left.event("revocation failed", left.reason),))
+        again = await queue.retry_after(found.record.due_at, removal.retry_after)
+        left = evolve(found.record, provisioned=removal.left, reason=reason_text(removal), due_at=again)
+        changes |= rescheduled(found, left) | Changes(events=(left.event("revocation failed", left.reason),))
     await job.context.records.commit(changes)
 
 

@@ -30,6 +30,7 @@ from .identities import PlatformIdentity
 from .oauth import access_token, forget
 from .read_budget import Line
 from .responses import NONSENSE, nonsense, problem_of, read
+from .retry import NO_RETRY
 from .single_flight import BaseClient
 from .urls import resolve, same_origin
 
@@ -93,11 +94,19 @@ class Client(BaseClient, frozen=True, kw_only=True):
     credentials: Credentials
     owner: str
     records: Records
+    returns_later: bool = False
+    """Whether a call that Azure refuses is not retried, because its caller makes another attempt at a later time.
+
+    Access tokens are requested with all retries: requests share them.
+    """
 
     @property
     def budget(self) -> RetryBudget:
         return RetryBudget(
-            timeout=self.settings.provider_timeout, retry=self.retry, deadline=self.deadline, flight=self.flight
+            timeout=self.settings.provider_timeout,
+            retry=NO_RETRY if self.returns_later else self.retry,
+            deadline=self.deadline,
+            flight=self.flight,
         )
 
     async def call(self, call: ApiCall) -> HttpResponse:

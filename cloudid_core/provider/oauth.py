@@ -21,7 +21,7 @@ from ..values import Secret
 from .calls import deliver
 from .platform_tokens import platform_token
 from .responses import nonsense, problem_of, read
-from .retry import RetryPolicy
+from .retry import NO_RETRY
 from .single_flight import look_up_once
 from .urls import url
 
@@ -52,7 +52,7 @@ async def access_token(client: Client, scope: str) -> Secret:
     if known is not None and now < known.refresh_at:
         return known.token
     usable = known if known is not None and now < known.expires_at else None
-    asker = replace(client, retry=RetryPolicy(max_retries=0)) if usable else client
+    asker = replace(client, returns_later=False, retry=NO_RETRY if usable else client.retry)
     try:
         fresh = await look_up_once(asker, f"access token {key!r}", lambda client: _renew(client, scope))
     except (ProviderProblem, HostFailure, Refused) as failure:

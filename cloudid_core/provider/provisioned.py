@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ..deadline import Deadline
 from ..effects import Instant, Now, Program, gather
-from ..errors import CloudidError, reason_of
+from ..errors import CloudidError, ProviderProblem, Refused, reason_of
 from .applications import application_by_unique_name, delete_application, purge
 from .assignments import unassign
 from .client import Client
@@ -106,6 +106,12 @@ class Removal:
     @property
     def reasons(self) -> tuple[str, ...]:
         return (*(f"{what}: {reason_of(failure)}" for what, failure in self.failures), *self.waiting)
+
+    @property
+    def retry_after(self) -> float | None:
+        """The longest time that Azure asked to wait, in seconds."""
+        asked = [failure.retry_after for _, failure in self.failures if isinstance(failure, ProviderProblem | Refused)]
+        return max((seconds for seconds in asked if seconds is not None), default=None)
 
     @property
     def is_accepted(self) -> bool:

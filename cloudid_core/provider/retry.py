@@ -44,6 +44,9 @@ class RetryPolicy:
         return min(Backoff(first=self.retry_delay, longest=inf).pause(n, chance), self.max_retry_delay)
 
 
+NO_RETRY: Final = RetryPolicy(max_retries=0)
+
+
 def is_uncertain(status: int) -> bool:
     """Whether an answer leaves open if the call was carried out."""
     return status == 408 or (status >= 500 and status not in NOT_DONE)

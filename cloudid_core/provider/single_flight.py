@@ -20,7 +20,7 @@ from ..deadline import Deadline
 from ..effects import Instant, Now, Program, shared, within
 from ..errors import CloudidError, Code, Refused, TimeIsUp
 from ..settings import Settings
-from .retry import SHORTEST_TRY, RetryPolicy
+from .retry import NO_RETRY, SHORTEST_TRY, RetryPolicy
 
 T = TypeVar("T")
 C = TypeVar("C", bound="BaseClient")
@@ -131,7 +131,7 @@ async def _attempt(client: C, key: str, pause: Pause, work: Callable[[C], Progra
         raise pause.failures[key].with_traceback(None)  # otherwise each raise would lengthen it
     deadline = Deadline(pause.until + SHORTEST_TRY)
     try:
-        return await work(replace(client, deadline=deadline, flight=Flight(), retry=RetryPolicy(max_retries=0)))
+        return await work(replace(client, deadline=deadline, flight=Flight(), retry=NO_RETRY))
     except CloudidError as failure:
         pause.failures[key] = failure
         raise

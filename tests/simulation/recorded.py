@@ -23,7 +23,7 @@ from cloudid_core.testing import Answer, Crashed, Fault, FaultKind, World
 from cloudid_core.testing.faults import troubles_of
 from tests.installation import Installation, Reply
 
-BACKGROUND: Final = "tick "
+BACKGROUND: Final = ("tick ", "shared lane ")
 REQUESTS: Final = "asking "
 """How the names of the tasks start that do background work, and that work on requests."""
 UNFENCED: Final = frozenset({keys.RING, keys.LEADER_TERM, keys.LEADER_UNTIL})

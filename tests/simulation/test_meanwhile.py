@@ -275,7 +275,7 @@ def while_it_is_proven() -> range:
     plain = overlapped()
     begin = len(plain.trace)
     plain.tick()
-    proofs = [at for at, (name, effect) in enumerate(plain.trace) if "tick" in name and is_call(effect, SIGN_IN)]
+    proofs = [at for at, (name, effect) in enumerate(plain.trace) if "lane" in name and is_call(effect, SIGN_IN)]
     assert begin < proofs[-2] < proofs[-1], "the new one is proven several times"
     return range(begin, proofs[-1] + 1)
 

@@ -9,6 +9,7 @@ import pytest
 
 from cloudid_core.background.loop import (
     BUDGET,
+    LANE_SECONDS,
     LANES,
     LANES_BEHIND,
     LEADER_CHECK_INTERVAL,
@@ -203,7 +204,7 @@ def test_a_sweep_that_was_interrupted_goes_on_after_what_is_due() -> None:
     assert round_.swept_at == [0, RETRY_INTERVAL, 2 * RETRY_INTERVAL, 2 * RETRY_INTERVAL + SWEEP_INTERVAL]
 
 
-def test_a_sweep_has_its_time_however_long_the_work_of_its_round_took() -> None:
+def test_a_sweep_waits_a_moment_for_slow_work_of_its_round() -> None:
     async def crawl(job: Job) -> None:
         await Sleep(WORK_SECONDS)
         await round_.finish(job)
@@ -211,7 +212,7 @@ def test_a_sweep_has_its_time_however_long_the_work_of_its_round_took() -> None:
     round_ = Round(crawl)
     round_.put("m", "slow")
     round_.run()
-    assert round_.swept_at == [WORK_SECONDS]
+    assert round_.swept_at == [ROUND_SECONDS]
 
 
 def test_a_clock_that_is_set_back_does_not_put_the_sweep_off() -> None:
@@ -252,19 +253,85 @@ def test_more_queues_than_lanes_take_turns() -> None:
     assert round_.left == 0
 
 
-def test_slow_work_of_one_mount_ends_the_round_in_time_for_the_others() -> None:
+def test_hanging_work_of_one_mount_delays_no_other() -> None:
+    """What becomes due for the others while it hangs is done within two seconds, round after round."""
+
+    async def hang(job: Job) -> None:
+        if job.mount_id.startswith("hanging"):
+            await Sleep(WORK_SECONDS)
+        await round_.finish(job)
+
+    round_ = Round(hang)
+    for number in range(MOST_LANES):
+        round_.put(f"hanging{number}", *range(BUDGET + 5), at=-1)
+    for second in range(50):
+        round_.put("quick", second, at=second)
+    lateness: list[float] = []
+    while len(lateness) < 50:
+        round_.setting.world.advance(max(0.0, round_.run()))
+        quick = [done for done in round_.done if done.startswith("quick")]
+        late = round_.setting.world.clock - START
+        lateness += [late - second for second in range(len(lateness), len(quick))]
+    assert max(lateness) <= ROUND_SECONDS + RETRY_INTERVAL
+    assert len(round_.done) == 50
+
+
+def test_a_lane_takes_the_next_key_when_it_is_free() -> None:
+    """One job of a queue that hangs occupies its own lane only."""
+
+    async def hang(job: Job) -> None:
+        if job.ref == "0":
+            await Sleep(WORK_SECONDS)
+        await round_.finish(job)
+
+    round_ = Round(hang)
+    round_.put("m", *range(3 * BUDGET), at=-1)
+    while round_.setting.world.clock < START + 5:
+        round_.setting.world.advance(round_.run())
+    assert len(round_.done) == 3 * BUDGET - 1
+
+
+def test_work_that_outlives_its_round_is_not_done_twice() -> None:
+    async def hang(job: Job) -> None:
+        begun.append(job.ref)
+        await Sleep(WORK_SECONDS)
+        await round_.finish(job)
+
+    begun: list[str] = []
+    round_ = Round(hang)
+    round_.put("m", *range(LANES))
+    while round_.left:
+        round_.setting.world.advance(round_.run())
+    assert sorted(begun) == sorted(map(str, range(LANES)))
+
+
+def test_a_lane_ends_in_time_and_the_next_round_starts_another() -> None:
+    """Hosts close a shared program that takes minutes."""
+
     async def crawl(job: Job) -> None:
-        if job.mount_id == "slow":
-            await Sleep(4)
+        await Sleep(4)
         await round_.finish(job)
 
     round_ = Round(crawl)
-    round_.put("slow", *range(60))
-    round_.put("quick", *range(60))
-    assert round_.run() == RETRY_INTERVAL
-    assert round_.setting.world.clock - START <= ROUND_SECONDS + 4
-    assert sum(done.startswith("quick") for done in round_.done) == 60
-    assert 0 < sum(done.startswith("slow") for done in round_.done) < 60
+    round_.put("m", *range(60))
+    while round_.left:
+        round_.setting.world.advance(round_.run())
+    lanes = {name: 0.0 for name, _ in round_.setting.world.trace if "lane" in name}
+    assert len(lanes) >= 60 * 4 / (LANE_SECONDS + 4)
+    assert round_.most_at_once <= LANES
+
+
+def test_a_bug_of_work_that_outlives_its_round_is_raised_by_a_later_one() -> None:
+    async def fail_late(job: Job) -> None:
+        await Sleep(5)
+        raise ZeroDivisionError
+
+    round_ = Round(fail_late)
+    round_.put("m", "broken")
+    while round_.setting.world.clock < START + 5:
+        round_.setting.world.advance(round_.run())
+    with pytest.raises(ZeroDivisionError):
+        round_.run()
 
 
 def test_work_has_a_deadline_of_its_own() -> None:
