@@ -84,6 +84,14 @@ class HealthProblem(Enum):
         "tokens and secrets travel unencrypted beyond this machine",
         "set tls_certificate and tls_key, listen on loopback, or accept it by the setting allow_plain_http",
     )
+    DATABASE_EXPOSED = (
+        "the connection to the database can be read or redirected beyond this machine: sslmode is {mode}",
+        "set sslmode=verify-full in the address of the store, or accept it by the setting allow_exposed_database",
+    )
+    DATABASE_PUBLIC = (
+        "every role of the database server may connect to the database, where it can slow down or stop the store",
+        "as the database's owner: REVOKE CONNECT ON DATABASE {database} FROM PUBLIC",
+    )
     STORE_MISNAMED = (
         "the name of the store's file looks like the address of a database",
         "stop the server, rename the file and name it in the settings; change the password if the name has one",

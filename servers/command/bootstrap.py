@@ -270,6 +270,9 @@ def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Work
         service = await open_service(with_issuer(settings, url))
         for problem, occurrence in told.items():
             service.context.node.note(problem, [occurrence])
+        if store.public_database:
+            occurrence = {"database": store.public_database}
+            service.context.node.note(HealthProblem.DATABASE_PUBLIC, [occurrence])
         return service
 
     return Setup(

@@ -15,9 +15,10 @@ import click
 
 from cloudid_core.auth_method import config as auth_method
 from cloudid_core.context.keyring import open_entry
-from cloudid_core.errors import CloudidError, Refused
+from cloudid_core.errors import CloudidError, Refused, StoreFailed
 from cloudid_core.forms.environment import FALLBACK, OVERRIDE, effective
 from cloudid_core.forms.fields import fields_of
+from cloudid_core.health import HealthProblem
 from cloudid_core.secrets_engine import config as secrets_engine
 from cloudid_core.store import keys
 from cloudid_core.values.secret import Secret
@@ -26,7 +27,7 @@ from ..folders import read_folder
 from ..host import Proxies, credential_in
 from ..machine import Platform
 from ..processes import AddressTaken, bind
-from ..settings import OTHERS, SettingsError, SettingsFile, doubts, master_key, read_settings
+from ..settings import OTHERS, ServerSettings, SettingsError, SettingsFile, doubts, master_key, read_settings
 from ..stores import glance
 from ..terminal import Exit, Format, Output, table, with_output
 from .bootstrap import database, tracing_class
@@ -55,7 +56,7 @@ def check(settings: Path, output: Output) -> int:
     """Look at settings and what they name, without starting a server.
 
     Exit code 1: a server would not start, or would be unsafe. Of a store in a file the key ring is opened, also while a
-    server uses it; a database is not asked.
+    server uses it. Of a PostgreSQL database only the rights to connect are read; etcd is not called.
     """
     found = list(findings(settings))
     output.text(table(found, HEADS), [dict(zip(HEADS, row, strict=True)) for row in found])
@@ -117,7 +118,7 @@ def _address(listen: str, text: str) -> Result:
 def _store(file: SettingsFile) -> Found:
     server = file.server
     if server.is_in_database:
-        yield OK, f"{database(server)[1]}; it was not asked"
+        yield from _database(server)
         return
     store = Path(server.store)
     if not store.parent.is_dir():
@@ -132,6 +133,22 @@ def _store(file: SettingsFile) -> Found:
         yield WRONG, f"{server.store_name} cannot be read and written by this user"
     else:
         yield OK, server.store_name
+
+
+def _database(server: ServerSettings) -> Found:
+    engine, address = database(server)
+    if server.is_in_etcd:
+        yield OK, f"{address}; it was not asked"
+        return
+    try:
+        public = engine.public_database(address)
+    except StoreFailed as failure:
+        yield NOTE, f"{address}: {failure}"
+        return
+    yield OK, str(address)
+    if public:
+        problem, occurrence = HealthProblem.DATABASE_PUBLIC, {"database": public}
+        yield UNSAFE, f"{problem.text(occurrence)}: {problem.remedy(occurrence)}"
 
 
 def _master_key(file: SettingsFile) -> Found:

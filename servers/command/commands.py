@@ -15,6 +15,7 @@ import click
 from attrs import evolve, frozen
 
 from cloudid_core.context.keyring import add_master_key, drop_other_master_keys
+from cloudid_core.health import HealthProblem
 from cloudid_core.installation import (
     confirm_root_token,
     initialise,
@@ -231,6 +232,9 @@ def init(settings: Path, new_root_token: bool, accept_restore: bool) -> None:
         for folder in file.server.audit_folders:
             make_folder(folder)
         _server().perform(lambda host: run(_show_root_token(file, is_new=new_root_token), host), store)
+        if store.public_database:
+            problem, occurrence = HealthProblem.DATABASE_PUBLIC, {"database": store.public_database}
+            streams.write(streams.STDERR, f"warning: {problem.text(occurrence)}\n{problem.remedy(occurrence)}\n")
 
 
 async def _show_root_token(file: SettingsFile, *, is_new: bool) -> None:

@@ -1,7 +1,7 @@
 """The settings file of an operator, the master key, and ways to run a server that are unsafe."""
 
 from . import master_key
-from .safety import OTHERS, doubts, refuse_doubts, refuse_exposed_dev
+from .safety import OTHERS, doubts, refuse_doubts, refuse_exposed_dev, weak_sslmode
 from .settings import (
     MASTER_KEY_VARIABLE,
     RELOADED,

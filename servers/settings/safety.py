@@ -7,11 +7,13 @@ it, until it is mended or a setting accepts it.
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Mapping
 from ipaddress import ip_address
 from stat import S_IMODE, S_ISREG
 from typing import Final
+from urllib.parse import parse_qs, unquote
 
 from cloudid_core.health.problems import HealthProblem, Occurrence
 
@@ -31,6 +33,9 @@ def doubts(server: ServerSettings) -> Mapping[HealthProblem, Occurrence]:
         found[HealthProblem.STORE_SHARED] = {"mode": f"{mode:04o}"}
     if not (server.tls_certificate or server.allow_plain_http or is_on_loopback(server.listen)):
         found[HealthProblem.PLAIN_HTTP] = {}
+    sslmode = weak_sslmode(server.store) if server.is_in_postgres else ""
+    if sslmode and not server.allow_exposed_database:
+        found[HealthProblem.DATABASE_EXPOSED] = {"mode": sslmode}
     return found
 
 
@@ -57,6 +62,33 @@ def is_on_loopback(listen: str) -> bool:
     except (OSError, UnicodeError):
         return True
     return all(ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
+
+
+def weak_sslmode(address: str) -> str:
+    """The `sslmode` of a connection to PostgreSQL that leaves this machine without `verify-full`; empty: it is safe.
+
+    A service file of libpq is not read: what it sets goes into the address, or is accepted by the setting.
+    """
+    location, _, query = address.partition("://")[2].partition("?")
+    options = {name: values[-1] for name, values in parse_qs(query).items()}
+    default = "verify-full" if options.get("sslrootcert", os.environ.get("PGSSLROOTCERT")) == "system" else "prefer"
+    mode = options.get("sslmode") or os.environ.get("PGSSLMODE") or default
+    named = re.sub(r":\d*(?=,|$)", "", location.partition("/")[0].rpartition("@")[2])
+    hosts = options.get("hostaddr") or options.get("host") or named
+    hosts = hosts or os.environ.get("PGHOSTADDR") or os.environ.get("PGHOST") or ""
+    is_local = all(_is_local_host(unquote(host)) for host in hosts.split(","))
+    return "" if is_local or mode == "verify-full" else mode
+
+
+def _is_local_host(host: str) -> bool:
+    """Whether a host of libpq is this machine: a folder of Unix sockets, as without a host, or a loopback address."""
+    bare = host.strip("[]")
+    if not bare or bare.startswith(("/", "@")) or bare == "localhost":
+        return True
+    try:
+        return ip_address(bare.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
 
 
 def _mode(server: ServerSettings) -> int:

@@ -143,6 +143,12 @@ class ServerSettings:
     allow_plain_http: bool = setting(
         BOOLEAN, False, "Accept plain HTTP beyond loopback, as behind a proxy that ends TLS on a network you trust."
     )
+    allow_exposed_database: bool = setting(
+        BOOLEAN,
+        False,
+        "Accept a connection to PostgreSQL beyond loopback whose `sslmode` is not `verify-full`, as on a network you "
+        "trust.",
+    )
     allow_exposed_dev: bool = setting(BOOLEAN, False, "Accept `--dev` beyond loopback.")
     key_file: str = setting(
         PATH,
@@ -237,6 +243,10 @@ class ServerSettings:
     def is_in_etcd(self) -> bool:
         """Whether that database is etcd."""
         return self.store.startswith("etcd://")
+
+    @property
+    def is_in_postgres(self) -> bool:
+        return self.is_in_database and not self.is_in_etcd
 
     @property
     def store_name(self) -> str:

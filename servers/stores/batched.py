@@ -104,6 +104,10 @@ class BatchedStore:
     _reads: Batches[Question, Answer]
     _commits: Batches[Commit, int]
 
+    @property
+    def public_database(self) -> str:
+        return ""
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._address}>"
 

@@ -27,6 +27,7 @@ class GroupCommit:
     A caller that is cancelled leaves its commit in the batch.
     """
 
+    public_database = ""
     clock: ClockReading | None = None
     _disk: Disk
     _batches: Batches[Commit, int]

@@ -13,6 +13,7 @@ from ..runtime import Runtime
 class InMemory:
     """A `Store` made of the core's `MemoryStore`, for one process. Nothing waits."""
 
+    public_database = ""
     clock: ClockReading | None = None
 
     def __init__(self) -> None:

@@ -34,6 +34,11 @@ class Store(Protocol):
     def clock(self) -> ClockReading | None:
         """The store's clock, as the last commit saw it; `None` where it is this machine's, or not known yet."""
 
+    @property
+    def public_database(self) -> str:
+        """The database that every role of its server may connect to; empty: none, or the store is in no database."""
+        return ""
+
     async def open(self, runtime: Runtime) -> None:
         """Start to work on this runtime; called once, before everything else. Raises `StoreFailed`."""
 

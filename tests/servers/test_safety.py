@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from cloudid_core.health.problems import HealthProblem
-from cloudid_servers.settings.safety import doubts, is_on_loopback
+from cloudid_servers.settings.safety import doubts, is_on_loopback, weak_sslmode
 from cloudid_servers.settings.settings import ServerSettings, SettingsError, is_like_address, read_file
 from tests.waiting import PATIENT
 
@@ -54,6 +54,37 @@ def test_a_store_that_looks_like_an_address_is_refused_without_being_shown(store
         read_file(settings_file(tmp_path, store=store))
     assert CANARY not in str(refused.value)
     assert "mysql" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "address, mode",
+    {
+        "postgresql://u@db.example/d": "prefer",
+        "postgresql://u@db.example:5433/d?sslmode=require": "require",
+        "postgresql://u@db.example/d?sslmode=verify-ca": "verify-ca",
+        "postgresql://u@127.0.0.1,db.example/d": "prefer",
+        "postgresql:///d?host=db.example": "prefer",
+        "postgresql://u@127.0.0.1/d?hostaddr=203.0.113.7": "prefer",
+        "postgresql://u@db.example/d?sslmode=verify-full": "",
+        "postgresql://u@db.example/d?sslrootcert=system": "",
+        "postgresql://u@127.0.0.1:5432,[::1]:5433,localhost/d": "",
+        "postgresql:///d?host=/var/run/postgresql": "",
+        "postgresql://u@%2Fvar%2Frun%2Fpostgresql/d": "",
+        "postgresql:///d": "",
+        "etcd://db.example:2379/d": "",
+    }.items(),
+)
+def test_a_database_beyond_this_machine_needs_a_verified_certificate(address: str, mode: str) -> None:
+    found = doubts(ServerSettings(store=address))
+    assert found.get(HealthProblem.DATABASE_EXPOSED, {}).get("mode", "") == mode
+    assert not doubts(ServerSettings(store=address, allow_exposed_database=True))
+
+
+def test_the_environment_of_libpq_says_how_a_database_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGHOST", "db.example")
+    assert weak_sslmode("postgresql:///d") == "prefer"
+    monkeypatch.setenv("PGSSLMODE", "verify-full")
+    assert weak_sslmode("postgresql:///d") == ""
 
 
 @pytest.mark.parametrize("store", PATHS)

@@ -17,11 +17,15 @@ from cloudid_core.version import VERSION
 from cloudid_servers.host.host import Host
 from cloudid_servers.stores.postgres import Address, Mode, PostgresStore, session, statements
 from cloudid_servers.stores.postgres.connection import Connection, Statement, StatementFailed
+from cloudid_servers.stores.postgres.schema import SLOTS
 from cloudid_servers.stores.store import FORMAT
 from tests.hosts.opened import RUNTIMES, on
 from tests.waiting import PATIENCE, wait_until
 
 from .cluster import Databases
+
+LOCK: Final = f"SELECT FROM cloudid.slot WHERE number = hashtextextended('a', 0) & {SLOTS - 1} FOR UPDATE".encode()
+"""Keeps commits waiting that write the key `a`."""
 
 T = TypeVar("T")
 KEYS: Final = Mode.KEYS
@@ -370,7 +374,7 @@ def test_a_read_does_not_wait_for_a_commit(database: str, databases: Databases) 
     async def scenario(host: Host, store: PostgresStore) -> None:
         version = await store.commit(Commit({}, {"a": b"1"}))
         with psycopg.connect(database) as other:
-            other.execute("SELECT pg_advisory_xact_lock(hashtextextended('a', 0))")
+            other.execute(LOCK)
             blocked: list[int] = []
 
             async def commit() -> None:

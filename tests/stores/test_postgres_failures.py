@@ -20,9 +20,8 @@ from cloudid_servers.stores.postgres.connection import ConnectionLost
 from tests.waiting import PATIENCE
 
 from .cluster import PASSWORD, Cluster, Databases, synchronous_standby
-from .test_postgres import at, everywhere, nothing, on_both, side_by_side, together, with_store
+from .test_postgres import LOCK, at, everywhere, nothing, on_both, side_by_side, together, with_store
 
-LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('a', 0))"
 BACKENDS: Final = """SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
     WHERE application_name = 'cloudid' AND datname = %s"""
 WAITING: Final = """SELECT count(*) FROM pg_stat_activity

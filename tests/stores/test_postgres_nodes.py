@@ -121,8 +121,8 @@ def test_the_stress_notices_a_store_without_locks(database: str) -> None:
     """The same commits, with the locks taken out of the function: both of a pair are written at times."""
     unlocked = """
     DO $do$ DECLARE text text := pg_get_functiondef('cloudid.commit'::regproc); BEGIN
-        EXECUTE replace(replace(replace(text, 'pg_advisory_xact_lock(l.hash)', 'NULL'),
-                                'pg_advisory_xact_lock_shared(l.hash)', 'NULL'),
+        EXECUTE replace(replace(replace(text, 'slot.number FOR UPDATE', 'slot.number'),
+                                'slot.number FOR KEY SHARE', 'slot.number'),
                         'first := ', 'PERFORM pg_sleep(0.01); first := ');
     END $do$"""
 

@@ -14,4 +14,5 @@ from __future__ import annotations
 
 from .address import Address
 from .schema import Mode
+from .session import public_database
 from .store import PostgresStore

@@ -13,9 +13,12 @@ from typing import Final
 from attrs import field, frozen
 from psycopg import OperationalError
 from psycopg.pq import Conninfo
+from psycopg.pq import version as pq_version
 
 from cloudid_core.errors import StoreFailed
 from cloudid_core.values.secret import Secret
+
+from ...settings import weak_sslmode
 
 _URI: Final = re.compile(r"postgres(?:ql)?://(?:[^@/?#\s]*@)?[^@\s]*")
 """No character that separates parts stands bare in a user or a password, where libpq would take the rest for a host."""
@@ -27,6 +30,8 @@ DEFAULTS: Final = {
     "keepalives_interval": "10",
     "keepalives_count": "3",
 }
+
+FIRST_WITH_REQUIRE_AUTH: Final = 160_000
 
 
 @frozen
@@ -43,6 +48,8 @@ class Address:
 
         What is left out comes from libpq's environment variables (`PGPASSWORD`, `PGPASSFILE`, `PGHOST` …). Several
         hosts are tried in their order until one accepts writes, unless `target_session_attrs` says something else.
+        Where another machine could pose as the database, it must prove that it knows the password (SCRAM), so that none
+        passes in clear.
         """
         if not _URI.fullmatch(text):
             raise StoreFailed(
@@ -55,6 +62,8 @@ class Address:
         options = {option.keyword.decode(): option.val.decode() for option in parsed if option.val is not None}
         if "," in options.get("host", ""):
             options.setdefault("target_session_attrs", "read-write")
+        if pq_version() >= FIRST_WITH_REQUIRE_AUTH and weak_sslmode(text):
+            options.setdefault("require_auth", "scram-sha-256")
         return cls({**DEFAULTS, **options}, password)
 
     def __str__(self) -> str:

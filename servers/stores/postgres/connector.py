@@ -56,6 +56,7 @@ class Connector:
         self.writer: Final = os.urandom(12).hex().encode()
         self.timeline = 0
         """The database's timeline at the last connection: it grows with each fail-over. 0: unknown."""
+        self.public_database = ""
 
     async def open(self, runtime: Runtime) -> None:
         """The first session; raises `StoreFailed` when there is none at once."""
@@ -128,6 +129,7 @@ class Connector:
             raise
         self._identity = session.store.id
         self.timeline = session.timeline or self.timeline
+        self.public_database = session.public_database
         self._session = session
         self._connected.set()
 

@@ -6,6 +6,7 @@ database's timeline, which grows with each fail-over: a standby that lost the la
 
 from __future__ import annotations
 
+from contextlib import suppress
 from enum import Enum
 from typing import Final
 
@@ -29,7 +30,7 @@ class Mode(Enum):
     """How commits of several nodes are kept apart. All nodes of one store use the same one: it is kept in the store."""
 
     KEYS = "keys"
-    """Advisory locks for the keys that a batch expects or writes. For PostgreSQL itself."""
+    """Row locks for the keys that a batch expects or writes. For PostgreSQL itself."""
 
     PORTABLE = "portable"
     """One SERIALIZABLE statement, tried again on conflict. For engines that speak PostgreSQL's protocol."""
@@ -59,24 +60,36 @@ CREATE TABLE cloudid.writer (
 );
 """
 
-_KEYS: Final = """
-ALTER TABLE cloudid.entry ALTER value SET STORAGE EXTERNAL;
+SLOTS: Final = 2**14
+"""How many rows stand for all keys when batches lock them: two keys of one row wait for each other needlessly."""
 
-CREATE FUNCTION cloudid.commit(
+_KEYS: Final = f"""
+ALTER TABLE cloudid.entry ALTER value SET STORAGE EXTERNAL;
+CREATE TABLE cloudid.slot (number int PRIMARY KEY);
+INSERT INTO cloudid.slot SELECT generate_series(0, {SLOTS - 1});
+
+CREATE OR REPLACE FUNCTION cloudid.commit(
     p_writer text, p_session text, p_batch bigint, p_timeline bigint,
     p_expected text[], p_versions bigint[], p_put text[], p_values bytea[], p_places int[], p_deleted text[]
 ) RETURNS TABLE (mismatch text, found bigint, clock float8) LANGUAGE plpgsql AS $$
-DECLARE first bigint;
+DECLARE first bigint; slot record;
 BEGIN
     PERFORM FROM cloudid.writer w WHERE w.id = p_writer AND w.session = p_session FOR UPDATE;
     IF NOT FOUND THEN RETURN; END IF;
 
-    -- In the order of their hashes, so that no two batches wait for each other.
-    PERFORM CASE WHEN l.writes THEN pg_advisory_xact_lock(l.hash) ELSE pg_advisory_xact_lock_shared(l.hash) END FROM (
-        SELECT hashtextextended(k.key, 0) AS hash, bool_or(k.writes) AS writes FROM (
+    -- In the order of their slots, so that no two batches wait for each other. These are rows, because any role that
+    -- may connect to the database can take advisory locks.
+    FOR slot IN
+        SELECT hashtextextended(k.key, 0) & {SLOTS - 1} AS number, bool_or(k.writes) AS writes FROM (
             SELECT unnest(p_expected) AS key, false AS writes UNION ALL SELECT unnest(p_put || p_deleted), true
         ) k GROUP BY 1 ORDER BY 1
-    ) l;
+    LOOP
+        IF slot.writes THEN
+            PERFORM FROM cloudid.slot s WHERE s.number = slot.number FOR UPDATE;
+        ELSE
+            PERFORM FROM cloudid.slot s WHERE s.number = slot.number FOR KEY SHARE;
+        END IF;
+    END LOOP;
 
     -- Under READ COMMITTED, what follows sees all that was committed before the locks were granted.
     RETURN QUERY SELECT e.key, coalesce(t.version, 0), NULL::float8
@@ -95,6 +108,32 @@ END $$;
 """
 
 _SCRIPTS: Final = {Mode.KEYS: _TABLES.format(mode="keys") + _KEYS, Mode.PORTABLE: _TABLES.format(mode="portable")}
+_ADVISORY: Final = "SELECT to_regclass('cloudid.slot') IS NULL"
+_REPLACE_ADVISORY: Final = f"""
+LOCK TABLE cloudid.writer IN ACCESS EXCLUSIVE MODE;
+{_KEYS}
+UPDATE cloudid.writer SET session = '';
+DO $$ DECLARE role text; BEGIN
+    FOR role IN
+        SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END
+        FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = 'cloudid.writer'::regclass AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE 'GRANT SELECT, UPDATE ON cloudid.slot TO ' || role;
+    END LOOP;
+END $$;
+"""
+"""Batches that wait for the table would continue in the former function: without their session they are sent again."""
+
+REVOKE: Final = "REVOKE CONNECT ON DATABASE {} FROM PUBLIC"
+_KEEP_OTHERS_OUT: Final = f"""
+DO $$ DECLARE others bigint; BEGIN
+    SELECT count(*) INTO others FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname NOT IN ('cloudid', 'pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%';
+    IF others = 0 THEN EXECUTE format('{REVOKE.format("%I")}', current_database()); END IF;
+END $$
+"""
+"""Not in a database that others use besides. To a role that may not do it, PostgreSQL says so in a warning."""
+
 _EXISTS: Final = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'cloudid'"
 _FORMAT: Final = "SELECT version, mode, id, to_jsonb(f) ->> 'release' FROM cloudid.format f"
 """The name of the release is missing in the first format."""
@@ -103,6 +142,7 @@ _TAKE_OVER: Final = f"""
 ALTER TABLE cloudid.format ADD COLUMN IF NOT EXISTS release text;
 UPDATE cloudid.format SET version = {FORMAT}, release = '{VERSION}';
 """
+NOT_ALLOWED: Final = "42501"
 _ALREADY_THERE: Final = frozenset({"42P06", "42P07", "23505", "40001"})
 
 
@@ -116,6 +156,9 @@ async def prepare(connection: Connection, mode: Mode) -> None:
     except StatementFailed as failure:
         if failure.state not in _ALREADY_THERE:
             raise StoreFailed(f"the store could not be made: {failure}") from None
+    if mode is Mode.KEYS:
+        with suppress(StatementFailed):  # the store is usable; health and `check` name the statement
+            await connection.run(_KEEP_OTHERS_OUT, SECONDS)
 
 
 async def find(connection: Connection) -> Store:
@@ -129,7 +172,7 @@ async def find(connection: Connection) -> Store:
         ]
         number = int(version)
     except (StatementFailed, ValueError) as failure:
-        if isinstance(failure, StatementFailed) and failure.state == "42501":
+        if isinstance(failure, StatementFailed) and failure.state == NOT_ALLOWED:
             raise StoreFailed(f"the store cannot be read: {failure}") from None
         raise StoreFailed("the schema cloudid of the database is not a store of this service") from None
     check("the store in the database", number, release)
@@ -138,6 +181,19 @@ async def find(connection: Connection) -> Store:
     store = Store(identity, Mode(mode), number)
     _check_server(connection, store.mode)
     return store
+
+
+async def replace_advisory_locks(connection: Connection) -> None:
+    """Give a store of an earlier release its row locks; nodes that use it need not stop.
+
+    Does nothing where that was done, or where this role does not own the tables.
+    """
+    if (await connection.run(_ADVISORY, SECONDS)).get_value(0, 0) == b"t":
+        try:
+            await connection.run(_REPLACE_ADVISORY, SECONDS)
+        except StatementFailed as failure:
+            if failure.state not in _ALREADY_THERE | {NOT_ALLOWED}:
+                raise
 
 
 async def take_over(connection: Connection) -> None:

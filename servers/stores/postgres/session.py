@@ -12,6 +12,7 @@ import os
 from contextlib import suppress
 from typing import Final
 
+import psycopg
 from attrs import define, field, frozen
 from psycopg.pq.abc import PGresult as Result
 
@@ -54,6 +55,10 @@ class Session:
     writer: Connection = field(repr=False)
     reader: Connection = field(repr=False)
     backend: Backend
+    holds_lock: bool
+    """Whether this session keeps commands out that need the store for themselves."""
+    public_database: str
+    """The database, if every role of its server may connect to it."""
     name: bytes = field(factory=lambda: os.urandom(12).hex().encode())
     is_registered: bool = False
 
@@ -65,6 +70,14 @@ class Session:
         """End the backend of an older session, if it is there. Some engines cannot; `register` then waits for it."""
         with suppress(StatementFailed):
             await self.writer.ask(statements.TERMINATE, (statements.int4(backend.pid), backend.started), ANSWER_SECONDS)
+
+    async def hold_lock(self) -> None:
+        """Take the lock that a role without rights on the store kept from this session.
+
+        Raises `StoreFailed` when a command has the store for itself meanwhile.
+        """
+        if not self.holds_lock:
+            self.holds_lock = await _lock(self.writer, self.store.mode, is_exclusive=False)
 
     async def register(self, writer: bytes) -> tuple[int, int]:
         """Become the only session that can write for this writer: its last batch that was written, and its version.
@@ -93,6 +106,16 @@ async def prepare(runtime: Runtime, address: Address, mode: schema.Mode) -> None
         raise StoreFailed(f"the database cannot be used: {failure}") from None
 
 
+def public_database(address: Address) -> str:
+    """The database, if every role of its server may connect to it. Blocks. Raises `StoreFailed`."""
+    try:
+        with psycopg.connect(address.resolved().conninfo().decode(), connect_timeout=int(CONNECT_SECONDS)) as asked:
+            row = asked.execute(statements.PUBLIC_DATABASE.sql.encode()).fetchone()
+    except psycopg.Error as failure:
+        raise StoreFailed(f"the database cannot be used: {' '.join(str(failure).split())}") from None
+    return row[0] if row else ""
+
+
 async def open_session(runtime: Runtime, address: Address, *, is_exclusive: bool) -> Session:
     """Connect and look at what is there; refuse a store that others use in a way that excludes this one.
 
@@ -112,10 +135,13 @@ async def open_session(runtime: Runtime, address: Address, *, is_exclusive: bool
 
 async def _with_writer(runtime: Runtime, address: Address, writer: Connection, is_exclusive: bool) -> Session:
     store = await _taken_over(runtime, writer)
-    await _lock(writer, store.mode, is_exclusive)
+    holds_lock = await _lock(writer, store.mode, is_exclusive=is_exclusive)
+    public = await _asked(writer, store.mode, statements.PUBLIC_DATABASE)
+    timeline = await _timeline(writer, store.mode)
+    if store.mode is schema.Mode.KEYS and timeline is not None:
+        await schema.replace_advisory_locks(writer)
     settings = statements.settings_of(store.mode)
     await writer.run(settings, ANSWER_SECONDS)
-    timeline = await _timeline(writer, store.mode)
     started = await _asked(writer, store.mode, statements.BACKEND_START)
     backend = Backend(writer.pid, (started.get_value(0, 0) if started and started.ntuples else None) or b"")
     reader = await _connect(runtime, address.only(*writer.server))
@@ -124,7 +150,15 @@ async def _with_writer(runtime: Runtime, address: Address, writer: Connection, i
     except BaseException:
         reader.close()
         raise
-    return Session(store, timeline, writer, reader, backend)
+    return Session(
+        store,
+        timeline,
+        writer,
+        reader,
+        backend,
+        holds_lock=holds_lock,
+        public_database=(public.get_value(0, 0) or b"").decode() if public is not None and public.ntuples else "",
+    )
 
 
 async def _taken_over(runtime: Runtime, connection: Connection) -> schema.Store:
@@ -151,12 +185,28 @@ async def _connect(runtime: Runtime, address: Address) -> Connection:
     return await Connection.open(runtime, address.conninfo(), CONNECT_SECONDS)
 
 
-async def _lock(connection: Connection, mode: schema.Mode, is_exclusive: bool) -> None:
-    """Keep commands that need the store for themselves apart from all others. Some engines have no such locks."""
-    if not await _is_locked(connection, mode, statements.OWN if is_exclusive else statements.SHARE):
-        if is_exclusive:
-            raise StoreFailed("the store is in use: stop all servers and other commands that have it open")
+async def _lock(connection: Connection, mode: schema.Mode, *, is_exclusive: bool) -> bool:
+    """Keep commands that need the store for themselves apart from all others. Some engines have no such locks.
+
+    Return whether the lock is held. A role without rights on the store cannot keep a server out; to have the store for
+    itself, a command needs the lock. Raises `StoreFailed`.
+    """
+    if await _is_locked(connection, mode, statements.OWN if is_exclusive else statements.SHARE):
+        return True
+    rivals = await _asked(
+        connection, mode, statements.RIVALS, statements.int4(statements.USE), statements.boolean(is_exclusive)
+    )
+    has_rivals = rivals is None or statements.number_of(rivals.get_value(0, 0)) > 0
+    if is_exclusive and has_rivals:
+        raise StoreFailed("the store is in use: stop all servers and other commands that have it open")
+    if is_exclusive:
+        raise StoreFailed(
+            "a role that may not use the store holds its lock: end its sessions, and take from PUBLIC the right to "
+            "CONNECT to the database"
+        )
+    if has_rivals:
         raise StoreFailed("the store is being copied: wait until that has ended")
+    return False
 
 
 async def _is_locked(connection: Connection, mode: schema.Mode, statement: Statement) -> bool:

@@ -11,12 +11,13 @@ from cloudid_core.effects import Commit
 from .connection import Statement
 from .schema import TIMELINE_BIT, Mode
 
-BYTEA, INT8, INT4, TEXT = 17, 20, 23, 25
+BOOL, BYTEA, INT8, INT4, TEXT, OID = 16, 17, 20, 23, 25, 26
 BYTEAS, INT4S, TEXTS, INT8S = 1001, 1007, 1009, 1016
 _INT8: Final = struct.Struct("!q")
 FLOAT8: Final = struct.Struct("!d")
 int4: Final = struct.Struct("!i").pack
 int8: Final = _INT8.pack
+boolean: Final = struct.Struct("!?").pack
 _EMPTY_ARRAY: Final = struct.Struct("!iii")
 _ARRAY: Final = struct.Struct("!iiiii")
 
@@ -26,7 +27,29 @@ USE: Final = 0x636C6964
 SHARE: Final = Statement("SELECT pg_catalog.pg_try_advisory_lock_shared($1, 0)", (INT4,))
 OWN: Final = Statement("SELECT pg_catalog.pg_try_advisory_lock($1, 0)", (INT4,))
 DISOWN: Final = Statement("SELECT pg_catalog.pg_advisory_unlock($1, 0)", (INT4,))
-"""-> whether the lock was granted: to this session among others, or to this one alone. It ends with the connection."""
+"""-> whether the lock was granted: to this session among others, or to this one alone. It ends with the connection.
+
+Any role that may connect to the database can take it too: see `RIVALS`.
+"""
+
+RIVALS: Final = Statement(
+    """SELECT count(*) FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+       WHERE l.locktype = 'advisory' AND l.classid = $1 AND l.objid = 0 AND l.objsubid = 2 AND l.granted
+       AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
+       AND l.pid <> pg_catalog.pg_backend_pid() AND (l.mode = 'ExclusiveLock' OR $2)
+       AND pg_catalog.has_schema_privilege(a.usesysid, 'cloudid', 'USAGE')""",
+    (OID, BOOL),
+)
+"""The same key, and whether shared locks count -> how many sessions hold it whose role may use the store.
+
+A lock of any other role keeps nobody out.
+"""
+
+PUBLIC_DATABASE: Final = Statement(
+    """SELECT pg_catalog.quote_ident(pg_catalog.current_database())
+       WHERE pg_catalog.has_database_privilege('public', pg_catalog.current_database(), 'CONNECT')"""
+)
+"""-> the name of the database, if every role of its server may connect to it."""
 
 READ: Final = Statement("SELECT key, value, version FROM cloudid.entry WHERE key = ANY ($1)", (TEXTS,))
 """Keys -> rows of key, value, version."""

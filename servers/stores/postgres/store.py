@@ -51,7 +51,7 @@ class PostgresStore(BatchedStore):
     """
 
     LIMITS = Limits(commits=schema.BATCH_VERSIONS, keys=512, bytes=4 * 2**20)
-    """Each key takes one of the database's lock slots, which all nodes share."""
+    """Each key takes a row lock."""
     FAILURES = (HostFailure, StatementFailed)
 
     def __init__(self, address: Address, makes: schema.Mode | None = None, *, is_exclusive: bool = False) -> None:
@@ -66,6 +66,11 @@ class PostgresStore(BatchedStore):
         if self._makes is not None:
             await prepare(runtime, self._address, self._makes)
         await self._connector.open(runtime)
+
+    @property
+    def public_database(self) -> str:
+        """The database, by the last connection, if every role of its server may connect to it."""
+        return self._connector.public_database
 
     def close(self) -> None:
         self._connector.close()
@@ -157,6 +162,7 @@ class PostgresStore(BatchedStore):
         if session.timeline is None:
             raise StatementFailed(READ_ONLY, "the database is a standby")
         try:
+            await session.hold_lock()
             if not session.is_registered:
                 await session.register(self._connector.writer)
             session.writer.check()

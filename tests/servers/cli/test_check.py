@@ -163,16 +163,14 @@ def test_what_others_can_use_is_unsafe(folder: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "store, shown",
-    [
-        ("postgresql://u:hunter2@127.0.0.1:1/d", "postgresql://u@127.0.0.1:1/d"),
-        ("etcd://127.0.0.1:1,127.0.0.1:2/d", "etcd://127.0.0.1:1,127.0.0.1:2/d"),
-    ],
-)
-def test_a_database_is_named_without_its_password(folder: Path, store: str, shown: str) -> None:
-    code, found = checked(folder, f'store = "{store}"')
-    assert (code, found["store"]) == (Exit.DONE, [("ok", f"{shown}; it was not asked")])
+def test_a_database_is_named_without_its_password(folder: Path) -> None:
+    code, found = checked(folder, 'store = "etcd://127.0.0.1:1,127.0.0.1:2/d"')
+    assert (code, found["store"]) == (Exit.DONE, [("ok", "etcd://127.0.0.1:1,127.0.0.1:2/d; it was not asked")])
+    code, found = checked(folder, 'store = "postgresql://u:hunter2@127.0.0.1:1/d"')
+    [(result, text)] = found["store"]
+    assert (code, result) == (Exit.DONE, "note")
+    assert text.startswith("postgresql://u@127.0.0.1:1/d: the database cannot be used")
+    assert "hunter2" not in text
 
 
 def test_variables_are_read_as_a_server_reads_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
