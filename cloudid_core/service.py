@@ -145,6 +145,7 @@ class Service:
         except EntryDamaged as damaged:
             refusal, failure = damaged, damaged
         except Refused as refused:
+            self.context.node.is_sealed_out |= refused.code is Code.SEALED
             refusal = self._slowed(refused, exchange)
         except PROVIDER_FAILURES as unanswered:
             refusal = refusal_of(unanswered, names_code=exchange.may_know_provider_codes)

@@ -19,4 +19,4 @@ from .journal import (
     undo_until,
 )
 from .loop import Handler, Loop
-from .nodes import leave, refresh_cluster_view
+from .nodes import leave, nodes_with_other_master_keys, refresh_cluster_view

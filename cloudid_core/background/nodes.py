@@ -7,19 +7,21 @@ leader looks for work that other nodes left to it, and this node's part of what 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 import attrs
 
-from ..context import Context
-from ..effects import CompareClocks, Instant, Now, record_if_possible
-from ..errors import Conflict, HostFailure, Refused
+from ..caches import Caches
+from ..context import Context, read_keyring
+from ..effects import CompareClocks, Instant, Now, record_if_possible, within
+from ..errors import Conflict, HostFailure, Refused, StoreFailed, TimeIsUp
 from ..events import SettingsDiffer
 from ..health import NodeRecord
 from ..settings import Settings
-from ..store import Changes, Found, KeyedHash, keys
+from ..store import Changes, Found, KeyedHash, Records, Sealer, keys
 from ..values import Secret
 from ..version import VERSION
 from .leadership import Term
@@ -28,7 +30,13 @@ LOOK_PAUSE: Final = 10.0
 """Seconds between two looks at the store and the other nodes."""
 
 ALONE_PAUSE: Final = 60.0
-"""Seconds after which a node that is alone says again that it is there; with others it does so at each look."""
+"""Seconds after which a node that is alone and writes nothing writes its record again.
+
+Other nodes do so at each look, so that health knows whether commits succeed.
+"""
+
+COMMIT_SECONDS: Final = 5.0
+"""How long a commit may take before this node counts as one that cannot write."""
 
 GONE: Final = 2 * ALONE_PAUSE
 """Seconds after which a node that is silent does not count any more."""
@@ -63,7 +71,7 @@ async def refresh_cluster_view(context: Context) -> Instant:
     except (HostFailure, Refused):  # refused: the master key does not open the key ring any more
         node.last_look_failed = True
         raise
-    node.last_look_failed = node.last_read_failed = False
+    node.last_look_failed = node.last_read_failed = node.is_sealed_out = False
     return await Now() + LOOK_PAUSE
 
 
@@ -75,6 +83,8 @@ async def leave(context: Context) -> None:
 
 async def _look(context: Context) -> None:
     node, started = context.node, await Now()
+    if node.is_sealed_out:
+        await context.records.learn_keys()
     term = await context.records.find_fresh(keys.LEADER_TERM, Term)
     now = await Now()
     node.latency, node.leader = now - started, term.record.holder if term else ""
@@ -83,11 +93,24 @@ async def _look(context: Context) -> None:
     context.caches.nodes = 1 + len(node.others)
     record = _record_of(context, now)
     await _report_differences(context, record)
-    pause = LOOK_PAUSE / 2 if node.others else ALONE_PAUSE
+    seals_left = context.records.sealer.left
+    is_busy = node.others or seals_left != node.seals_left
+    pause = LOOK_PAUSE / 2 if is_busy else ALONE_PAUSE
     if not node.has_left and not 0 <= now - node.written_at < pause:
-        await context.records.commit(Changes({}, {keys.node(node.id): record}))
-        node.written_at = now
+        await _write(context, record)
+        node.written_at, node.seals_left = now, context.records.sealer.left
     node.clock = await CompareClocks()
+
+
+async def _write(context: Context, record: NodeRecord) -> None:
+    """Tell the other nodes that this one is there, and find out whether the store takes commits.
+
+    Raises `StoreFailed` when that takes too long: reads may still be answered, so nothing else would show it.
+    """
+    try:
+        await within(COMMIT_SECONDS, context.records.commit(Changes({}, {keys.node(record.id): record})))
+    except TimeIsUp:
+        raise StoreFailed(f"a commit takes longer than {COMMIT_SECONDS:g} s") from None
 
 
 async def _others(context: Context, now: Instant) -> list[Found[NodeRecord]]:
@@ -105,15 +128,33 @@ async def _others(context: Context, now: Instant) -> list[Found[NodeRecord]]:
 
 
 def _record_of(context: Context, now: Instant) -> NodeRecord:
-    node = context.node
+    node, digest = context.node, context.records.sealer.keyring.token_keys[0].token_hash
     return NodeRecord(
         id=node.id,
         name=node.name,
         version=VERSION,
         started_at=node.started_at,
         seen_at=now,
-        settings=digests(context.settings, context.records.sealer.keyring.token_keys[0].token_hash),
+        settings=digests(context.settings, digest),
+        opened_with=_fingerprint(context.settings, digest),
     )
+
+
+def _fingerprint(settings: Settings, digest: KeyedHash) -> str:
+    return digest.hexadecimal(f"master key {settings.master_key.reveal()}")[:16]
+
+
+async def nodes_with_other_master_keys(settings: Settings) -> tuple[str, ...]:
+    """The names of the nodes that opened the key ring with another master key, or did not say with which.
+
+    Nodes that ended without leaving count for two minutes. Refuses as `read_keyring` does.
+    """
+    keyring = await read_keyring(settings)
+    records = Records(Sealer(keyring), Caches(settings).records, partial(read_keyring, settings))
+    now, own = await Now(), _fingerprint(settings, keyring.token_keys[0].token_hash)
+    names = [keys.node(name) for name in await records.names(keys.NODES)]
+    found = [each.record for each in await records.find_undamaged(names, NodeRecord)]
+    return tuple(sorted(node.name or node.id for node in found if now - node.seen_at < GONE and node.opened_with != own))
 
 
 def digests(settings: Settings, digest: KeyedHash) -> dict[str, str]:

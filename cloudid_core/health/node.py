@@ -29,6 +29,8 @@ class NodeRecord:
     seen_at: Instant
     settings: Mapping[str, str]
     """A keyed digest for each setting that has to be the same at all nodes."""
+    opened_with: str = ""
+    """A keyed digest of the master key that it opened the key ring with. Empty in records of earlier releases."""
 
 
 @define
@@ -42,6 +44,9 @@ class Node:
     started_at: Instant = 0.0
     written_at: Instant = 0.0
     """When it last wrote its record for the other nodes."""
+
+    seals_left: int = 0
+    """How many seals its key had left then; fewer now: it has written something since."""
 
     has_left: bool = False
     """It is leaving the others, and does not write its record again."""
@@ -71,6 +76,9 @@ class Node:
 
     last_read_failed: bool = False
     """Whether the last request that reads the mounts could not."""
+
+    is_sealed_out: bool = False
+    """Whether its master key no longer opened the key ring when that was read last."""
 
     last_record_failed: bool = False
     """Whether no audit device took the last entry."""
@@ -106,12 +114,16 @@ class Node:
         """What is wrong, in the order of the table, with every occurrence."""
         known = {
             **self._noted,
-            HealthProblem.STORE_UNAVAILABLE: [{}] if self.last_look_failed or self.last_read_failed else [],
+            HealthProblem.STORE_UNAVAILABLE: [{}] if self._has_no_store else [],
             HealthProblem.AUDIT_UNAVAILABLE: [{}] if self.last_record_failed else [],
             HealthProblem.CLOCK_APART: self._clock_apart(),
             HealthProblem.SETTINGS_DIFFER: [{"names": ", ".join(self.differences)}] if self.differences else [],
         }
         return {problem: known[problem] for problem in HealthProblem if known.get(problem)}
+
+    @property
+    def _has_no_store(self) -> bool:
+        return self.last_look_failed or self.last_read_failed or self.is_sealed_out
 
     @property
     def can_serve(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import click
 from attrs import evolve, frozen
 
+from cloudid_core.background import nodes_with_other_master_keys
 from cloudid_core.context.keyring import add_master_key, drop_other_master_keys
 from cloudid_core.health import HealthProblem
 from cloudid_core.installation import (
@@ -24,6 +25,7 @@ from cloudid_core.installation import (
     was_root_token_shown,
 )
 from cloudid_core.run import run
+from cloudid_core.settings import Settings
 from cloudid_core.store import keys
 from cloudid_core.values.secret import Secret
 
@@ -325,9 +327,21 @@ def rekey(
     else:
         told = "both master keys open the store; name the new one in the settings, restart, then run rekey --finish"
     with closing(open_store(file.server)) as store:
-        change = partial(drop_other_master_keys, known) if new is None else partial(add_master_key, known, new)
+        change = partial(_drop_other_master_keys, file, known) if new is None else partial(add_master_key, known, new)
         _server().perform(lambda host: run(change(), host), store)
     streams.write(streams.STDOUT, f"{told}\n")
+
+
+async def _drop_other_master_keys(file: SettingsFile, known: Settings) -> None:
+    """Let only the key of the settings open the store, unless a node still needs another. Raises `SettingsError`."""
+    if file.server.is_in_database:  # a store in a file is this command's alone
+        others = await nodes_with_other_master_keys(known)
+        if others:
+            raise SettingsError(
+                f"servers still use another master key: {', '.join(others)}: restart them with the key of the "
+                "settings; one that was killed counts for two minutes"
+            )
+    await drop_other_master_keys(known)
 
 
 @click.command("copy-store")

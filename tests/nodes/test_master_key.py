@@ -38,6 +38,10 @@ def test_the_other_nodes_go_on_while_the_master_key_is_changed(
         assert (added.returncode, added.stderr) == (0, "")
         with Running(f"cloudid_servers.{names[1]}", "--settings", str(new)) as second:
             assert is_served(first, second)
+            early = command(names[0], "rekey", "--settings", str(new), "--finish")
+            assert early.returncode == 1
+            assert "servers still use another master key" in early.stderr
+            assert is_served(first, second)
             first.stop()
             with Running(f"cloudid_servers.{names[0]}", "--settings", str(new)) as third:
                 finished = command(names[0], "rekey", "--settings", str(new), "--finish")

@@ -11,15 +11,23 @@ from attrs import evolve, fields
 from cloudid_core import Service
 from cloudid_core.background.leadership import LENGTH
 from cloudid_core.background.loop import CLUSTER_ROUND_INTERVAL, LEADER_CHECK_INTERVAL, ROUND_INTERVAL
-from cloudid_core.background.nodes import ALONE_PAUSE, FORGOTTEN, GONE, LOOK_PAUSE, digests
+from cloudid_core.background.nodes import (
+    ALONE_PAUSE,
+    COMMIT_SECONDS,
+    FORGOTTEN,
+    GONE,
+    LOOK_PAUSE,
+    digests,
+    nodes_with_other_master_keys,
+)
 from cloudid_core.clouds import CLOUDS
 from cloudid_core.context.keyring import add_master_key, begin_data_key, drop_other_master_keys
 from cloudid_core.effects import ClockReading, Commit, Effect, ListKeys, ReadEntries, ReadEntry
-from cloudid_core.errors import CloudidError, HostFailure, Refused
+from cloudid_core.errors import CloudidError, HostFailure, Refused, StoreFailed
 from cloudid_core.events import SettingsDiffer
 from cloudid_core.settings import Settings
 from cloudid_core.store import keys
-from cloudid_core.testing.faults import Crashed, Fault, FaultKind, troubles_of
+from cloudid_core.testing.faults import Crashed, Fault, FaultKind, Stall, troubles_of
 from cloudid_core.values.secret import Secret
 from tests.installation import Installation
 
@@ -233,6 +241,41 @@ def test_health_fails_where_the_master_key_opens_no_more_what_others_write(is_re
     assert (health.status, health.body["problems"]) == (503, ["store_unavailable"])
 
 
+def test_health_fails_at_once_where_a_record_is_sealed_with_a_key_that_this_node_cannot_learn() -> None:
+    """Mounts are still readable, so that nothing else would show it before the next read of the key ring."""
+    world = Installation()
+    new = Secret("a5" * 32)
+    world.perform(add_master_key(world.settings, new))
+    other = world.open_node(master_key=new)
+    world.perform(drop_other_master_keys(other.context.settings))
+    world.perform(begin_data_key(other.context))
+    with world.requests_to(other):
+        token = world.must("POST", "auth/token/create").body["auth"]["client_token"]
+    assert world.refused("GET", "auth/token/lookup-self", token=token) == (503, "sealed")
+    health = world.ask("GET", "sys/health", token="")
+    assert (health.status, health.body["problems"]) == (503, ["store_unavailable"])
+    with pytest.raises(Refused, match="sealed"):
+        look(world, world.service)
+    assert world.ask("GET", "sys/health", token="").status == 503
+
+
+def test_nodes_with_another_master_key_are_known_until_they_have_left() -> None:
+    world = Installation()
+    new = Secret("a5" * 32)
+    world.perform(add_master_key(world.settings, new))
+    other = world.open_node(master_key=new, node_name="other")
+    look(world, world.service, other)
+    changed = evolve(world.settings, master_key=new)
+    former = world.service.context.node.id
+    assert world.perform(nodes_with_other_master_keys(changed)) == (former,)
+    assert world.perform(nodes_with_other_master_keys(world.settings)) == ("other",)
+    assert new.reveal() not in str(other.context.node)
+    world.perform(world.service.stop())
+    assert world.perform(nodes_with_other_master_keys(changed)) == ()
+    world.advance(GONE)
+    assert world.perform(nodes_with_other_master_keys(world.settings)) == ()
+
+
 def test_health_fails_while_the_store_takes_no_writes() -> None:
     """What only reads is answered all the same."""
     world = Storeless()
@@ -243,6 +286,43 @@ def test_health_fails_while_the_store_takes_no_writes() -> None:
         look(world, world.service)
     assert world.ask("GET", "sys/health", token="").status == 503
     assert world.ask("GET", "auth/token/lookup-self").status == 200
+
+
+class WithoutCommits(Installation):
+    """Commits stand still, while reads are answered."""
+
+    is_stalled = False
+
+    def stall_for(self, effect: Effect[Any]) -> Stall | None:
+        return Stall.BEFORE if self.is_stalled and isinstance(effect, Commit) else None
+
+
+def test_health_fails_within_seconds_while_commits_stand_still() -> None:
+    """A lock in the database can hold commits up and no read, so that no look fails by itself."""
+    world = WithoutCommits()
+    look(world, world.service)
+    world.must("POST", "auth/token/create")
+    world.is_stalled = True
+    world.advance(LOOK_PAUSE)
+    before = world.clock
+    with pytest.raises(StoreFailed, match="a commit takes longer"):
+        look(world, world.service)
+    assert world.clock - before == COMMIT_SECONDS
+    assert world.ask("GET", "sys/health", token="").body["problems"] == ["store_unavailable"]
+    world.is_stalled = False
+    look(world, world.service)
+    assert world.ask("GET", "sys/health", token="").status == 200
+
+
+def test_a_node_that_writes_nothing_seldom_finds_out_whether_it_could() -> None:
+    """Each commit of an idle node costs a write to its disk."""
+    world = Installation()
+    look(world, world.service)
+    start = len(world.trace)
+    for _ in range(int(ALONE_PAUSE / LOOK_PAUSE) - 1):
+        world.advance(LOOK_PAUSE)
+        look(world, world.service)
+    assert not [effect for _, effect in world.trace[start:] if isinstance(effect, Commit)]
 
 
 def test_the_leader_looks_each_second_while_there_are_others() -> None:
