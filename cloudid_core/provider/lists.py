@@ -32,8 +32,8 @@ REFUSED_SECONDS: Final = 300.0
 FAILED_SECONDS: Final = 30.0
 """The same after trouble that may be over soon."""
 
-PAGE_SECONDS: Final = 15.0
-"""How long a page may take, with all retries: those who wait for it must still have time to be asked for alone."""
+LIST_SECONDS: Final = 15.0
+"""How long all pages may take, with all retries: those who wait for it must still have time to be asked for alone."""
 
 Learn: TypeAlias = Callable[[Machine, Instant], None]
 """Takes a machine of a list, and when the list was asked for."""
@@ -114,16 +114,15 @@ async def read_list(client: Client, read: MachineList, learn: Learn) -> None:
     `PROVIDER_THROTTLED` if it is not its turn in time. Machines are as old as the first page.
     """
     await client.line(read.path).begin(is_first=read.scope.goes_first)
-    asked_at = now = await Now()
+    asked_at = await Now()
+    timed = replace(client, deadline=Deadline(min(client.deadline.at, asked_at + LIST_SECONDS)))
     link, pages = f"{client.cloud.resource_manager}{read.path}?api-version={read.version}", 0
     try:
         while link and pages < read.most_pages:
-            deadline = Deadline(min(client.deadline.at, now + PAGE_SECONDS))
-            machines, link = await machines_page(replace(client, deadline=deadline), link)
+            machines, link = await machines_page(timed, link)
             pages += 1
             for machine in machines:
                 learn(machine, asked_at)
-            now = await Now()
     except (Refused, *PROVIDER_FAILURES) as failure:
         is_refused = isinstance(failure, ProviderProblem) and failure.status not in RETRIED
         read.refused_until = await Now() + (REFUSED_SECONDS if is_refused else FAILED_SECONDS)

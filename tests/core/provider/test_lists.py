@@ -15,7 +15,7 @@ from cloudid_core.provider.lists import (
     COUNTED_SECONDS,
     FAILED_SECONDS,
     GROUP,
-    PAGE_SECONDS,
+    LIST_SECONDS,
     REFUSED_SECONDS,
 )
 from cloudid_core.provider.read_budget import BURST_SECONDS
@@ -175,7 +175,7 @@ def test_a_list_that_fails_leaves_time_to_ask_for_each_alone_and_is_tried_again_
     setting.cloud.script(f"GET {MACHINES}", trouble)
     began = setting.world.clock
     assert all(ask(setting, 0, 1, 2))
-    assert setting.world.clock - began <= PAGE_SECONDS
+    assert setting.world.clock - began <= LIST_SECONDS
     before = lists(setting)
     assert all(ask(setting, *range(20)))
     assert lists(setting) == before
@@ -194,7 +194,25 @@ def test_a_list_that_hangs_leaves_time_to_ask_for_each_alone() -> None:
 
     setting.world.provider = hang
     assert all(ask(setting, 0, 1, 2))
-    assert setting.world.clock - START <= PAGE_SECONDS
+    assert setting.world.clock - START <= LIST_SECONDS
+
+
+def test_a_list_whose_pages_are_slow_leaves_time_to_ask_for_each_alone() -> None:
+    """Its time is not longer for having more pages. Machines of the pages that were read are not asked for alone."""
+    pages = [page(show(path(number)), following=f"{ARM}{MACHINES}?page={number}") for number in range(10)]
+    setting = fleet(*pages)
+    answer = setting.cloud
+
+    def crawl(request: HttpRequest) -> HttpResponse | Hanging:
+        response = answer(request)
+        return Hanging(response, delay=10.0) if setting.cloud.paths[-1] == MACHINES else response
+
+    setting.world.provider = crawl
+    asked = [setting.world.spawn(machine_facts(setting.client, parse(path(number)))) for number in range(20)]
+    setting.world.settle()
+    assert all(task.result() for task in asked)
+    assert setting.world.clock - START <= LIST_SECONDS + 1
+    assert lists(setting) == 2
 
 
 def test_facts_of_a_list_are_as_old_as_its_answer() -> None:
