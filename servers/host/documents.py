@@ -9,11 +9,12 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from attrs import field, frozen
 
@@ -23,6 +24,9 @@ from cloudid_core.values.secret import Secret
 
 TIMEOUT: Final = 8.0
 """Seconds that one request may take."""
+LOCK_SECONDS: Final = 2.0
+"""How long a document waits for others that are being written into the same folder."""
+LOCK_PAUSE: Final = 0.02
 LARGEST: Final = 2**20
 LARGEST_CREDENTIAL: Final = 2**14
 _HEADER: Final = re.compile(r"([A-Za-z0-9-]+):[ \t]*([!-~][ -~]*)")
@@ -53,15 +57,28 @@ class Folder:
         try:
             for part in reversed(file.relative_to(self.path).parents[:-1]):
                 if not (self.path / part).is_dir():
-                    (self.path / part).mkdir()
+                    (self.path / part).mkdir(exist_ok=True)
                     (self.path / part).chmod(0o755)  # everybody may read them, whatever the umask
             with (self.path / ".lock").open("ab") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _take(lock)
                 if self.read(name) != replaces:
                     raise PublicationFailed("another document is there by now")
                 _replace(file, body)
         except OSError as error:
             raise PublicationFailed(f"the file cannot be written: {error.strerror}") from None
+
+
+def _take(lock: IO[bytes]) -> None:
+    """Wait for the lock: both issuers publish at the same time, and so do other servers. Raises `OSError`."""
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(LOCK_PAUSE)
 
 
 def _replace(file: Path, body: bytes) -> None:

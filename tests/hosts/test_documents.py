@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +14,7 @@ import pytest
 
 from cloudid_core.effects import Document
 from cloudid_core.errors import PublicationFailed
+from cloudid_servers.host import documents
 from cloudid_servers.host.host import Host
 
 from .opened import RUNTIMES, on, serving
@@ -62,6 +65,50 @@ def test_a_document_replaces_the_one_that_was_read_and_no_other(runtime: str, tm
 
     with places(tmp_path) as place:
         on(runtime, scenario)
+
+
+def test_documents_that_are_written_into_a_folder_at_the_same_time_wait_for_each_other(
+    runtime: str, tmp_path: Path
+) -> None:
+    """Both issuers publish at the same instant, and their folders may have to be made."""
+    names = [f"v1/identity/oidc/{number}/keys" for number in range(20)]
+
+    async def scenario(host: Host) -> None:
+        host.publish_to(str(tmp_path), "")
+        outcomes: list[Exception | None] = []
+        done = host.new_event()
+
+        async def write(name: str) -> None:
+            try:
+                await host.write_document(name, b"{}", None)
+                outcomes.append(None)
+            except PublicationFailed as failure:
+                outcomes.append(failure)
+            if len(outcomes) == len(names):
+                done.set()
+
+        with (tmp_path / ".lock").open("ab") as other_server:
+            fcntl.flock(other_server, fcntl.LOCK_EX)
+            for name in names:
+                host.start(partial(write, name))
+            await host.sleep(0.1)
+        await done.wait()
+        assert outcomes == [None] * len(names)
+
+    on(runtime, scenario)
+
+
+def test_a_folder_that_stays_locked_is_reported(runtime: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "LOCK_SECONDS", 0.05)
+
+    async def scenario(host: Host) -> None:
+        host.publish_to(str(tmp_path), "")
+        with (tmp_path / ".lock").open("ab") as other_server:
+            fcntl.flock(other_server, fcntl.LOCK_EX)
+            with pytest.raises(PublicationFailed, match="cannot be written"):
+                await host.write_document(NAME, b"{}", None)
+
+    on(runtime, scenario)
 
 
 def test_files_are_for_everybody_and_nothing_else_is_left(runtime: str, tmp_path: Path) -> None:
