@@ -48,6 +48,7 @@ OWN: Final = frozenset(
     {
         "master_key",
         "node_name",
+        "audit_folders",
         "environment",
         "clouds",
         "body_limit",
@@ -154,7 +155,9 @@ async def nodes_with_other_master_keys(settings: Settings) -> tuple[str, ...]:
     now, own = await Now(), _fingerprint(settings, keyring.token_keys[0].token_hash)
     names = [keys.node(name) for name in await records.names(keys.NODES)]
     found = [each.record for each in await records.find_undamaged(names, NodeRecord)]
-    return tuple(sorted(node.name or node.id for node in found if now - node.seen_at < GONE and node.opened_with != own))
+    return tuple(
+        sorted(node.name or node.id for node in found if now - node.seen_at < GONE and node.opened_with != own)
+    )
 
 
 def digests(settings: Settings, digest: KeyedHash) -> dict[str, str]:

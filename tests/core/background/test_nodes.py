@@ -63,6 +63,14 @@ def test_nodes_see_each_other_and_every_one_is_active() -> None:
         assert all(node["active_node"] for node in nodes)
 
 
+def test_nodes_may_keep_their_audit_files_in_folders_of_their_own() -> None:
+    """`audit_directory` is a setting of one server."""
+    world = Installation()
+    one, two = world.service, world.open_node(audit_folders=("/var/log/two",))
+    look(world, one, two, one)
+    assert differing(world) == []
+
+
 def test_nodes_divide_what_the_provider_lets_all_of_them_read() -> None:
     world = Installation()
     one, two = world.service, world.open_node()
