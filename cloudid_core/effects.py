@@ -96,6 +96,9 @@ class HttpRequest:
     url: str = field(repr=lambda url: repr(url.partition("?")[0]))
     headers: Mapping[str, str] = field(factory=dict[str, str], repr=False)
     body: bytes = field(default=b"", repr=False)
+    idempotent: bool = field(default=True, repr=False)
+    """Whether a host may send it again where a kept connection ended before an answer. Otherwise the host sends it on a
+    new connection, if it can."""
 
 
 @frozen

@@ -137,7 +137,7 @@ class Client(BaseClient, frozen=True, kw_only=True):
             content = msgspec.json.encode(call.body)
         if token is not None:
             headers["authorization"] = f"Bearer {token.reveal()}"
-        request = HttpRequest(call.method, call.url, headers, content)
+        request = HttpRequest(call.method, call.url, headers, content, call.idempotent)
         budget = self.budget
         if call.method == "GET" and call.url.startswith(self.cloud.resource_manager):
             budget = evolve(budget, line=self.line(call.url.removeprefix(self.cloud.resource_manager)))

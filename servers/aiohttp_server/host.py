@@ -28,10 +28,19 @@ A = TypeVar("A")
 class AiohttpHost(host.Host):
     """Performs effects on asyncio. Background work and shared programs are tasks of its own."""
 
-    def __init__(self, store: Store, platform: Platform, proxies: Proxies, session: aiohttp.ClientSession) -> None:
+    def __init__(
+        self,
+        store: Store,
+        platform: Platform,
+        proxies: Proxies,
+        session: aiohttp.ClientSession,
+        one_way: aiohttp.ClientSession,
+    ) -> None:
         super().__init__(store, platform)
         self._proxies = proxies
         self._session = session
+        self._one_way = one_way
+        """Keeps no connection."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
 
@@ -126,13 +135,14 @@ class AiohttpHost(host.Host):
             raise failures[min(failures)]
         return tuple(answers)
 
-    async def fetch(self, request: HttpRequest, timeout: float) -> HttpResponse:
-        progress = SimpleNamespace(sent=False)
+    async def fetch_over(self, request: HttpRequest, timeout: float, *, is_new: bool) -> HttpResponse:
+        progress = SimpleNamespace(sent=False, is_kept=False, is_answered=False)
+        session = self._one_way if is_new else self._session
         try:
             async with (
                 asyncio.timeout(max(0.0, timeout)),
                 self.in_lane(request),
-                self._session.request(
+                session.request(
                     request.method,
                     URL(request.url, encoded=True),
                     headers=request.headers,
@@ -142,14 +152,19 @@ class AiohttpHost(host.Host):
                     trace_request_ctx=progress,
                 ) as response,
             ):
+                progress.is_answered = True
                 body = bytearray()
                 async for chunk in response.content.iter_any():
                     body += chunk
                     if len(body) > host.PROVIDER_BODY_LIMIT:
                         raise ProviderUnreachable("the answer is too large", sent=True)
                 return HttpResponse(response.status, wire.joined(response.raw_headers), bytes(body))
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        except TimeoutError as error:
             raise ProviderUnreachable(type(error).__name__, sent=progress.sent) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            has_ended = progress.is_kept and progress.sent and not progress.is_answered
+            failure = host.KeptConnectionEnded if has_ended else ProviderUnreachable
+            raise failure(type(error).__name__, sent=progress.sent) from None
 
 
 @asynccontextmanager
@@ -158,10 +173,23 @@ async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROX
 
     Opens the store; the caller closes it.
     """
+    async with _session(keeps=True) as session, _session(keeps=False) as one_way:
+        opened = AiohttpHost(store, platform, proxies, session, one_way)
+        try:
+            await store.open(opened)
+            yield opened
+        finally:
+            opened.audit.close()
+            await opened.aclose()
+
+
+def _session(*, keeps: bool) -> aiohttp.ClientSession:
     trace = aiohttp.TraceConfig()
     trace.on_request_headers_sent.append(_note_sent)
-    session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0),  # lanes limit the calls
+    trace.on_connection_reuseconn.append(_note_kept)
+    trace.on_connection_create_start.append(_note_new)
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, force_close=not keeps),  # lanes limit the calls
         timeout=aiohttp.ClientTimeout(),  # each call has a time-out around everything that it does
         headers=host.PROVIDER_HEADERS,
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -169,14 +197,6 @@ async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROX
         trace_configs=[trace],
         trust_env=False,
     )
-    async with session:
-        opened = AiohttpHost(store, platform, proxies, session)
-        try:
-            await store.open(opened)
-            yield opened
-        finally:
-            opened.audit.close()
-            await opened.aclose()
 
 
 def _answer(future: asyncio.Future[bool], answer: bool) -> None:
@@ -186,3 +206,11 @@ def _answer(future: asyncio.Future[bool], answer: bool) -> None:
 
 async def _note_sent(_: object, context: Any, __: object) -> None:
     context.trace_request_ctx.sent = True
+
+
+async def _note_kept(_: object, context: Any, __: object) -> None:
+    context.trace_request_ctx.is_kept = True
+
+
+async def _note_new(_: object, context: Any, __: object) -> None:
+    context.trace_request_ctx.is_kept = False

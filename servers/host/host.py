@@ -44,6 +44,11 @@ from ..runtime import Runtime, runtime
 from ..stores import Store
 from .documents import Address, Folder
 
+
+class KeptConnectionEnded(ProviderUnreachable):
+    """A connection that was kept from an earlier call ended before a byte of the answer came."""
+
+
 T = TypeVar("T")
 A = TypeVar("A")
 
@@ -132,10 +137,28 @@ class Host(effects.Host, Runtime):
         """In the thread of `in_thread`: what `work` answers on the event loop."""
 
     @abstractmethod
-    async def fetch(self, request: HttpRequest, timeout: float) -> HttpResponse:
-        """As `call_provider`, which measures it."""
+    async def fetch_over(self, request: HttpRequest, timeout: float, *, is_new: bool) -> HttpResponse:
+        """As `fetch`, over a new connection or one that may be kept from an earlier call.
+
+        Raises `KeptConnectionEnded` besides, if it is.
+        """
 
     # The rest
+
+    async def fetch(self, request: HttpRequest, timeout: float) -> HttpResponse:
+        """As `call_provider`, which measures it.
+
+        Gateways end connections without saying so. A call that was lost with one is made again at once; one that must
+        not be made twice has a connection of its own.
+        """
+        if not request.idempotent:
+            return await self.fetch_over(request, timeout, is_new=True)
+        started = time.monotonic()
+        try:
+            return await self.fetch_over(request, timeout, is_new=False)
+        except KeptConnectionEnded:
+            left = timeout - (time.monotonic() - started)
+            return await self.fetch_over(request, left, is_new=True)
 
     async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
         measures, started, status = self.measures, time.monotonic(), None

@@ -69,11 +69,14 @@ class TrioHost(host.Host):
         platform: Platform,
         proxies: Proxies,
         pools: Mapping[str | None, Sequence[Pool]],
+        one_way: Mapping[str | None, httpcore.AsyncConnectionPool],
         nursery: trio.Nursery,
     ) -> None:
         super().__init__(store, platform)
         self._proxies = proxies
         self._pools = pools
+        self._one_way = one_way
+        """Pools that keep no connection."""
         self._nursery = nursery
 
     def new_event(self) -> runtime.Event:
@@ -136,14 +139,18 @@ class TrioHost(host.Host):
             raise failures[min(failures)]
         return tuple(answers)
 
-    async def fetch(self, request: HttpRequest, timeout: float) -> HttpResponse:
-        sent = False
+    async def fetch_over(self, request: HttpRequest, timeout: float, *, is_new: bool) -> HttpResponse:
+        sent, is_kept, is_answered = False, True, False
 
         async def trace(event: str, info: dict[str, Any]) -> None:
             """A proxy that is asked for a tunnel has not been sent the request."""
-            nonlocal sent
-            if event.endswith("send_request_headers.started") and info["request"].method != b"CONNECT":
+            nonlocal sent, is_kept, is_answered
+            if event == "connection.connect_tcp.started":
+                is_kept = False
+            elif event.endswith("send_request_headers.started") and info["request"].method != b"CONNECT":
                 sent = True
+            elif event.endswith("receive_response_headers.complete"):
+                is_answered = True
 
         body = bytearray()
         try:
@@ -152,7 +159,7 @@ class TrioHost(host.Host):
             with trio.move_on_after(max(0.0, timeout)) as scope:
                 async with (
                     self.in_lane(request),
-                    self._least_busy(self._proxies.proxy_of(request.url)) as connections,
+                    self._connections(self._proxies.proxy_of(request.url), is_new=is_new) as connections,
                     connections.stream(
                         request.method,
                         request.url.encode("ascii"),
@@ -168,13 +175,19 @@ class TrioHost(host.Host):
                     if len(body) <= host.PROVIDER_BODY_LIMIT:
                         return HttpResponse(response.status, wire.joined(response.headers), bytes(body))
         except FAILURES as error:
-            raise ProviderUnreachable(type(error).__name__, sent=sent) from None
+            failure = host.KeptConnectionEnded if is_kept and sent and not is_answered else ProviderUnreachable
+            raise failure(type(error).__name__, sent=sent) from None
         reason = "the answer is too large" if len(body) > host.PROVIDER_BODY_LIMIT else "no answer in time"
         raise ProviderUnreachable(reason, sent=sent)
 
     @asynccontextmanager
-    async def _least_busy(self, proxy: str | None) -> AsyncIterator[httpcore.AsyncConnectionPool]:
-        """The first of the pools with the fewest calls, so that calls which are seldom find an open connection."""
+    async def _connections(self, proxy: str | None, *, is_new: bool) -> AsyncIterator[httpcore.AsyncConnectionPool]:
+        """A pool for a new connection, or the first of those with the fewest calls, so that calls which are seldom find
+        an open connection.
+        """
+        if is_new:
+            yield self._one_way[proxy]
+            return
         pool = min(self._pools[proxy], key=lambda pool: pool.calls)
         pool.calls += 1
         try:
@@ -196,8 +209,9 @@ async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROX
             proxy: [Pool(await stack.enter_async_context(_connections(proxy, tls))) for _ in range(POOLS)]
             for proxy in {None, *proxies.by_scheme.values()}
         }
+        one_way = {proxy: await stack.enter_async_context(_connections(proxy, tls, keeps=0)) for proxy in pools}
         nursery = await stack.enter_async_context(trio.open_nursery())
-        opened = TrioHost(store, platform, proxies, pools, nursery)
+        opened = TrioHost(store, platform, proxies, pools, one_way, nursery)
         try:
             await store.open(opened)
             yield opened
@@ -210,14 +224,14 @@ async def open_host(store: Store, platform: Platform, proxies: Proxies = NO_PROX
         raise failure
 
 
-def _connections(proxy: str | None, tls: ssl.SSLContext) -> httpcore.AsyncConnectionPool:
-    """Connections that all go through the proxy, if there is one."""
+def _connections(proxy: str | None, tls: ssl.SSLContext, keeps: int = IDLE_CONNECTIONS) -> httpcore.AsyncConnectionPool:
+    """Connections that all go through the proxy, if there is one; so many are kept for later calls."""
     return httpcore.AsyncConnectionPool(
         ssl_context=tls,
         proxy=_proxy(proxy, tls) if proxy else None,
         # The pool's own queue costs the number of connections for each request that waits, so lanes keep it empty.
         max_connections=None,
-        max_keepalive_connections=IDLE_CONNECTIONS,
+        max_keepalive_connections=keeps,
         keepalive_expiry=IDLE_SECONDS,
     )
 

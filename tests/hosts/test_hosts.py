@@ -557,6 +557,48 @@ def test_calls_one_after_the_other_share_a_connection(runtime: str) -> None:
     assert connections == 1
 
 
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
+def test_a_gateway_that_ends_kept_connections_silently_costs_no_call(runtime: str, method: str) -> None:
+    """A call that must not be made twice has a new connection; any other is made again at once."""
+    connections, calls = 0, 0
+
+    class Provider(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            nonlocal connections
+            connections += 1
+            super().setup()
+            self.has_answered = False
+
+        def answer(self) -> None:
+            nonlocal calls
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            if self.has_answered:  # it ends when the next request has come
+                self.close_connection = True
+                return
+            self.has_answered = True
+            calls += 1
+            self.send_response_only(204)
+            self.end_headers()
+
+        do_GET = do_POST = do_PATCH = do_DELETE = answer
+
+    async def scenario(host: Host) -> None:
+        url = f"http://127.0.0.1:{server.server_port}/arm/machine"
+        for number in range(6):
+            request = HttpRequest(method, url, {}, b"", idempotent=number % 2 == 0)
+            assert (await host.call_provider(request, LONG)).status == 204
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Provider) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        on(runtime, scenario)
+        server.shutdown()
+        thread.join()
+    assert calls == 6
+
+
 def test_headers_of_an_answer_are_read_byte_by_byte(runtime: str) -> None:
     """As Latin-1, in which every byte stands for a letter: neither UTF-8 nor what is none becomes anything else."""
     headers = {"x-check": "\xc3\xa9 \xe9"}
