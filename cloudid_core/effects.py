@@ -54,7 +54,10 @@ class Effect(msgspec.Struct, Generic[T_co], frozen=True):
     def __await__(self) -> Generator[Effect[Any], Any, T_co]:
         reply = yield self
         if type(reply) is Failure:
-            raise reply.error
+            try:
+                raise reply.error
+            finally:
+                del reply  # its error refers to this frame, which must not refer back to it
         answer: T_co = reply
         return answer
 

@@ -204,6 +204,23 @@ class CloudidError(Exception):
     """Everything that this library raises on purpose."""
 
 
+def drop_tracebacks(*failures: BaseException | None) -> None:
+    """Remove the tracebacks of exceptions that were handled, and of those that led to them.
+
+    A traceback refers to the frames that the exception went through, and a frame that has the exception in a variable
+    refers back to it. Such a cycle keeps whatever these frames hold, such as the body of a request, until the garbage
+    collector runs, which is seldom on a server.
+    """
+    left = [failure for failure in failures if failure is not None]
+    while left:
+        failure = left.pop()
+        if failure.__traceback__ is None and failure.__context__ is None and failure.__cause__ is None:
+            continue
+        failure.__traceback__ = None
+        left += [each for each in (failure.__context__, failure.__cause__) if each is not None]
+        failure.__context__ = failure.__cause__ = None
+
+
 class Refused(CloudidError):
     """We do not do what was asked. The first problem gives the status, unless there is another `status`.
 

@@ -38,6 +38,7 @@ async def run(program: Program[T], host: Host) -> T:
                 reply = Failure(error)
     finally:
         program.close()
+        reply = None  # a failure refers to this frame, which must not refer back to it
 
 
 def run_now(program: Program[T], host: Host) -> T:

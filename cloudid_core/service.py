@@ -20,7 +20,16 @@ from .context import Context, open_keyring, read_keyring
 from .dispatch import KEY_SIZE, UNASKED, Exchange, RequestIds, respond, response_entries
 from .dispatch.body_limit import body_limit
 from .effects import Instant, Now, Program, RandomBytes, Record, record_if_possible, within
-from .errors import CloudidError, Code, EntryDamaged, HostFailure, RecordFailed, Refused, TimeIsUp
+from .errors import (
+    CloudidError,
+    Code,
+    EntryDamaged,
+    HostFailure,
+    RecordFailed,
+    Refused,
+    TimeIsUp,
+    drop_tracebacks,
+)
 from .health import Node
 from .installation import initialise
 from .messages import Request, Response, patience, render, render_refusal, with_headers
@@ -203,6 +212,7 @@ class Service:
             exchange.hide_role(refusal.code)
         try:
             answered = exchange.answered(response, response_entries(exchange, refusal.problems))
+            drop_tracebacks(refusal, failure)  # the event has what anybody needs of them
             await Record(answered)
         except RecordFailed as unrecorded:
             self.context.node.last_record_failed = True
@@ -210,6 +220,7 @@ class Service:
             if exchange.is_login:
                 exchange.hide_role(Code.AUDIT_UNAVAILABLE)
             answered = exchange.answered(response)
+            drop_tracebacks(unrecorded)
             await record_if_possible(answered)  # the log may take it
         note_login(self.context.caches, answered, exchange.proven)
         if exchange.is_login and exchange.is_executed and not exchange.proven.principal_id:

@@ -221,6 +221,7 @@ class Installation(World):
     def receive(self, response: Response) -> Reply:
         """A response as its client gets it."""
         if response.status == 500 and response.failure is not None:
+            response.failure.add_note(f"{self.events[-1]}")  # it has no traceback any more, but the event tells where
             raise response.failure
         return Reply.of(response)
 

@@ -48,7 +48,10 @@ class Task(Generic[T]):
     def result(self) -> T:
         """What the program returned; raises what it raised, or `RuntimeError` when it has not come to an end."""
         if self.error is not None:
-            raise self.error
+            try:
+                raise self.error
+            finally:
+                del self  # the error refers to this frame, which must not refer back to it
         if not hasattr(self, "_answer"):
             raise RuntimeError(f"{self.name} " + ("was closed" if self.is_done else "is not done"))
         return self._answer
@@ -67,7 +70,7 @@ class Task(Generic[T]):
         except StopIteration as finished:
             self._answer = finished.value
         except Exception as error:  # noqa: BLE001  # it belongs to the program that asks for the result
-            self.error = error
+            self.error = error.with_traceback(error.__traceback__.tb_next if error.__traceback__ else None)
         else:
             return
         self.is_done = True

@@ -132,7 +132,10 @@ class AiohttpHost(host.Host):
             for program in programs:  # a task that is cancelled early never starts its program
                 program.close()
         if failures:
-            raise failures[min(failures)]
+            try:
+                raise failures[min(failures)]
+            finally:
+                failures.clear()  # they refer to this frame, which must not refer back to them
         return tuple(answers)
 
     async def fetch_over(self, request: HttpRequest, timeout: float, *, is_new: bool) -> HttpResponse:

@@ -84,8 +84,13 @@ class _Flight:
     failure: Exception | None = Factory(lambda: TimeIsUp("the host was closed"))
 
     def result(self) -> Any:
+        """The answer. Raises the failure, which refers to the frames of all who wait: none may refer back to it."""
         if self.failure is not None:
-            raise self.failure
+            failure = self.failure
+            try:
+                raise failure
+            finally:
+                del self, failure
         return self.answer
 
 
@@ -275,7 +280,10 @@ class Host(effects.Host, Runtime):
         flight = _Flight(self.new_event())
         self.start(partial(self._land, flight, partial(self.in_thread, work, argument)))
         await flight.landed.wait()
-        result: T = flight.result()
+        try:
+            result: T = flight.result()
+        finally:
+            del flight
         return result
 
     def record(self, event: Event) -> Awaitable[None]:
@@ -302,7 +310,10 @@ class Host(effects.Host, Runtime):
         else:
             program.close()
         await flight.landed.wait()
-        return flight.result()
+        try:
+            return flight.result()
+        finally:
+            del flight
 
     async def _land(self, flight: _Flight, work: Callable[[], Awaitable[Any]], key: str = "") -> None:
         try:

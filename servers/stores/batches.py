@@ -40,7 +40,11 @@ class Ticket(Generic[Q, A]):
 
     def answer(self) -> A:
         if isinstance(self._outcome, HostFailure):
-            raise self._outcome
+            failure, self._outcome = self._outcome, None
+            try:
+                raise failure
+            finally:
+                del failure  # it refers to this frame, which must not refer back to it
         return self._outcome  # type: ignore[return-value]  # an answer may be None
 
 

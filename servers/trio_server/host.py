@@ -136,7 +136,10 @@ class TrioHost(host.Host):
             for place, program in enumerate(programs):
                 nursery.start_soon(attempt, place, program)
         if failures:
-            raise failures[min(failures)]
+            try:
+                raise failures[min(failures)]
+            finally:
+                failures.clear()  # they refer to this frame, which must not refer back to them
         return tuple(answers)
 
     async def fetch_over(self, request: HttpRequest, timeout: float, *, is_new: bool) -> HttpResponse:
