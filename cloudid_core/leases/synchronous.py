@@ -15,7 +15,7 @@ from attrs import define, field
 from ..context import NO_FENCE, Context, Job
 from ..deadline import Deadline
 from ..effects import Instant, ListKeys, Now, Program, gather
-from ..errors import CloudidError, Code, Problem, Refused, reason_of
+from ..errors import CloudidError, Code, Problem, Refused, drop_tracebacks, reason_of
 from ..messages import ACCEPTED, NOTHING, Answer
 from ..provider import PROVIDER_FAILURES, Removal, refusal_of
 from .record import Lease
@@ -86,6 +86,7 @@ class Attempts:
         try:
             removal = await attempt
         except CloudidError as failure:
+            drop_tracebacks(failure)
             self.failures.append(failure)
             self.reasons.update((reason_of(failure),))
             return

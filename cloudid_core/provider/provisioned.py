@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ..deadline import Deadline
 from ..effects import Instant, Now, Program, gather
-from ..errors import CloudidError, ProviderProblem, Refused, reason_of
+from ..errors import CloudidError, ProviderProblem, Refused, drop_tracebacks, reason_of
 from .applications import application_by_unique_name, delete_application, purge
 from .assignments import unassign
 from .client import Client
@@ -199,6 +199,7 @@ class _Attempt:
                     self._found(evolve(left, principal_id=principal_id, member_id=left.member_id or principal_id))
         except CloudidError as failure:
             self.look_up_failed = True
+            drop_tracebacks(failure)
             self.failures.append(("application", failure))
 
     async def remove_assignments(self) -> None:
@@ -288,6 +289,7 @@ class _Attempt:
         try:
             removed = await removal
         except CloudidError as failure:
+            drop_tracebacks(failure)
             self.failures.append((what, failure))
             return False
         if removed or (self.settled if settled is None else settled):

@@ -23,7 +23,7 @@ from ..effects import (
     give_way,
     record_if_possible,
 )
-from ..errors import Code, Conflict, EntryDamaged, OutcomeUnknown, Refused
+from ..errors import Code, Conflict, EntryDamaged, OutcomeUnknown, Refused, drop_tracebacks
 from ..values import Secret
 from .changes import Changes
 from .conflicts import retry_on_conflict
@@ -159,6 +159,7 @@ class Records:
             try:
                 found.append(Found(key, self._opened(key, entry, form), entry.version))
             except EntryDamaged as damage:
+                drop_tracebacks(damage)
                 damaged.append(damage)
         return found, damaged
 

@@ -106,11 +106,8 @@ def unaudited(world: Troubled) -> Request:
     return troubled(Record, FaultKind.FAIL, asks("POST", "sys/policies/acl/p", {"policy": ""}))(world)
 
 
-def of_a_token(**fields: object) -> Callable[[str, str, Mapping[str, object]], Provoke]:
-    def made(method: str, path: str, body: Mapping[str, object]) -> Provoke:
-        return lambda world: asks(method, path, body, new_token(world, **fields))(world)
-
-    return made
+def with_uses(uses: int, method: str, path: str) -> Provoke:
+    return lambda world: asks(method, path, token=new_token(world, num_uses=uses))(world)
 
 
 def limited(world: Troubled) -> Request:
@@ -137,8 +134,7 @@ CASES: Final[Mapping[Code, Provoke]] = {
     Code.FIELD_INVALID: asks("POST", "cloud/roles/web", {"ttl": "never"}),
     Code.FIELD_REQUIRED: asks("POST", LOGIN, {"role": "dev"}, token=""),
     Code.PERMISSION_DENIED: asks("POST", "sys/policies/acl/p", {"policy": ""}, token="nobody"),
-    Code.NOT_FOUND: asks("POST", "sys/leases/lookup", {"lease_id": "cloud/creds/web/none"})
-    and asks("GET", "cloud/roles/none"),
+    Code.NOT_FOUND: asks("GET", "cloud/roles/none"),
     Code.NO_HANDLER: asks("POST", "nothing/here"),
     Code.UNSUPPORTED_PATH: asks("POST", "sys/nothing"),
     Code.UNSUPPORTED_OPERATION: asks("DELETE", "sys/health"),
@@ -164,7 +160,7 @@ CASES: Final[Mapping[Code, Provoke]] = {
     Code.POLICY_INVALID: asks("POST", "sys/policies/acl/p", {"policy": MARKED}),
     Code.POLICY_PROTECTED: asks("DELETE", "sys/policies/acl/default"),
     Code.POLICY_NOT_SUBSET: with_more_policies,
-    Code.TOKEN_RESTRICTED: of_a_token(num_uses=5)("POST", "auth/token/create", {}),
+    Code.TOKEN_RESTRICTED: with_uses(5, "POST", "auth/token/create"),
     Code.BATCH_TOKEN_UNSUPPORTED: asks("POST", "auth/token/create", {"type": "batch", "num_uses": 3}),
     Code.WRAPPING_TOKEN_INVALID: asks("POST", "sys/wrapping/unwrap", {"token": "nobody"}),
     Code.WRAPPING_NOT_ALLOWED: asks("GET", "sys/seal-status", token="", x_vault_wrap_ttl="60"),
@@ -172,7 +168,7 @@ CASES: Final[Mapping[Code, Provoke]] = {
     Code.MOUNT_PATH_IN_USE: asks("POST", "sys/mounts/cloud", {"type": "cloud"}),
     Code.MOUNT_UNKNOWN_TYPE: asks("POST", "sys/mounts/a", {"type": "none"}),
     Code.AUDIT_FILE_OUTSIDE: asks("PUT", "sys/audit/a", {"type": "file", "options": {"file_path": "/etc/a"}}),
-    Code.TOKEN_USED_UP: of_a_token(num_uses=1)("GET", "cloud/creds/web", {}),
+    Code.TOKEN_USED_UP: with_uses(1, "GET", "cloud/creds/web"),
 }
 
 
@@ -216,15 +212,16 @@ def test_a_refusal_leaves_nothing_for_the_collector(original: Troubled) -> None:
 
 async def refuse_deeply(code: Code) -> Answer:
     """A refusal on the way of which other exceptions were handled, and kept in variables."""
+    kept: list[Exception] = []
     try:
-        int("none")
-    except ValueError as error:
-        reason = error
         try:
-            raise LookupError(reason)
-        except LookupError as failure:
-            kept = failure
-            raise Refused(code) from kept
+            int("none")
+        except ValueError as error:
+            kept.append(error)
+            raise LookupError from error
+    except LookupError as failure:
+        kept.append(failure)
+        raise Refused(code) from None
 
 
 def test_no_code_is_different(original: Troubled, monkeypatch: pytest.MonkeyPatch) -> None:
