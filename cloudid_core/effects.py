@@ -247,6 +247,9 @@ class Commit(Effect[int], frozen=True):
     Answers the version that all entries of `puts` now have. Fails with `Conflict` (nothing written), `StoreFailed`
     (nothing written) or `OutcomeUnknown` (read again: the outcome no longer changes). No more than `MOST_COMMITTED`,
     and no key is both in `puts` and in `deletes`.
+
+    The commits of a host that change the same entry are made in their order. One whose program was closed may still be
+    written, but before all that follow it: what undoes it relies on that.
     """
 
     expects: Mapping[str, int]

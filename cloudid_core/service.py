@@ -10,6 +10,7 @@ Before a host reads a long body, it asks `body_limit`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -17,9 +18,10 @@ from .background import Loop, leave, refresh_cluster_view
 from .caches import Caches
 from .catalog import CATALOG, HANDLERS
 from .context import Context, open_keyring, read_keyring
+from .delivery import TRIES, give_back
 from .dispatch import KEY_SIZE, UNASKED, Exchange, RequestIds, respond, response_entries
 from .dispatch.body_limit import body_limit
-from .effects import Instant, Now, Program, RandomBytes, Record, record_if_possible, within
+from .effects import Instant, Now, Program, RandomBytes, Record, record_if_possible, shared, within
 from .errors import (
     CloudidError,
     Code,
@@ -38,6 +40,7 @@ from .mounts import SYSTEM
 from .provider import PROVIDER_FAILURES, refresh_ahead, refusal_of
 from .quotas import count_failed_login
 from .rotation import keep_identities, keep_plans, keep_signing_keys
+from .routing import Held
 from .settings import Settings
 from .store import Records, Sealer
 from .system import (
@@ -52,13 +55,15 @@ from .system import (
 )
 from .tokens import Sweep, make_own_token
 from .values import Secret
-from .wrapping import take_back
 
 REFRESH_PAUSE: Final = 60.0
 GRACE: Final = 0.3
 """Seconds beyond its deadline in which a request may say itself why it was not in time."""
 
 LATE_SECONDS: Final = 0.4
+LET_GO_SECONDS: Final = 0.2
+"""How long a late answer waits until what its request held is given back."""
+
 STATE_SECONDS: Final = 1.0
 """How long a request for the state of this node waits for the store."""
 
@@ -94,6 +99,8 @@ class Service:
         self._background = Loop(context, context.node.id, HANDLERS, Sweep().run)
         self._refresh_at: Instant = 0.0
         self._look_at: Instant = 0.0
+        self._owed: list[Held] = []
+        """What closed requests held, until it is given back."""
 
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is and whatever hangs, at most a second after its deadline.
@@ -102,9 +109,13 @@ class Service:
         """
         exchange = self.begin(request)
         try:
-            return await within(exchange.seconds + GRACE, self.work_on(exchange))
-        except TimeIsUp:
-            return await self.answer_late(exchange)
+            try:
+                return await within(exchange.seconds + GRACE, self.work_on(exchange))
+            except TimeIsUp:
+                return await self.answer_late(exchange)
+        except GeneratorExit:  # the host has cancelled it
+            self._owed.append(exchange.held)
+            raise
 
     def begin(self, request: Request) -> Exchange:
         """The beginning of `handle`, for a host that looks at the time of all its requests itself.
@@ -130,8 +141,7 @@ class Service:
     async def _answer_late(self, exchange: Exchange) -> Response:
         if exchange.tells_state:
             return await self.work_on(exchange)
-        if exchange.response is not None:  # it could not be recorded
-            await self._take_back(exchange.response, exchange)
+        await self._let_go(exchange)
         return await self._refused(Refused(Code.DEADLINE_PASSED), None, exchange)
 
     async def work_on(self, exchange: Exchange) -> Response:
@@ -145,7 +155,7 @@ class Service:
                 answered = exchange.answered(response, response_entries(exchange))
                 await Record(answered)
             except RecordFailed:
-                await self._take_back(response, exchange)
+                await give_back(self.context, exchange.held, tries=TRIES)
                 raise
             note_login(self.context.caches, answered, exchange.proven)
             if exchange.trail is not None:
@@ -167,6 +177,7 @@ class Service:
             refusal, failure = Refused(Code.STORE_UNAVAILABLE), unavailable
         except Exception as bug:  # noqa: BLE001  # its text may hold a secret: no event has it
             refusal, failure = Refused(Code.INTERNAL_ERROR), bug
+        await self._let_go(exchange)
         return await self._refused(refusal, failure, exchange)
 
     def numbers(self, now: Instant) -> Numbers:
@@ -201,9 +212,12 @@ class Service:
                 return throttled
         return refusal
 
-    def _take_back(self, response: Response, exchange: Exchange) -> Program[None]:
-        """End what a response gives that must not be sent."""
-        return take_back(self.context, response.holds, exchange.answer.new_token if exchange.answer else "")
+    async def _let_go(self, exchange: Exchange) -> None:
+        """Start to give back what a request held, and wait for it for a moment. Otherwise `upkeep` does it."""
+        if exchange.held:
+            self._owed.append(exchange.held)
+            with suppress(CloudidError):
+                await within(LET_GO_SECONDS, shared(f"give back {exchange.request_id}", self.give_back(exchange)))
 
     async def _refused(self, refusal: Refused, failure: Exception | None, exchange: Exchange) -> Response:
         """The response to a refusal, once its event is recorded. Otherwise it says no more than that."""
@@ -227,9 +241,14 @@ class Service:
             note_unaccepted(self.context.caches, answered, exchange.proven)
         return with_headers(response, exchange.headers) if exchange.headers else response
 
-    def undelivered(self, response: Response) -> Program[None]:
-        """Give back what an answer held that could not be delivered."""
-        return take_back(self.context, response.holds)
+    def give_back(self, exchange: Exchange) -> Program[None]:
+        """Give back what a request held that was closed before it was answered. Goes on until the store takes it."""
+        return give_back(self.context, exchange.held)
+
+    async def undelivered(self, response: Response) -> None:
+        """Give back what an answer held that could not be delivered. Goes on until the store takes it."""
+        if isinstance(response.held, Held):
+            await give_back(self.context, response.held)
 
     def leads(self) -> Program[bool]:
         """Whether this node does the background work of all nodes."""
@@ -244,9 +263,8 @@ class Service:
         return await self._told("tick", self._background.run())
 
     async def upkeep(self) -> Instant:
-        """Keep this node's caches, keys and plans fresh, and look at the other nodes and at what is stored.
-
-        The instant at which to come again.
+        """Give back what closed requests held, keep this node's caches, keys and plans fresh, and look at other nodes
+        and at what is stored. Return the instant of the next round.
         """
         return await self._told("upkeep", self._keep_up())
 
@@ -261,6 +279,10 @@ class Service:
         return again
 
     async def _keep_up(self) -> Instant:
+        with suppress(CloudidError):
+            while self._owed:
+                await give_back(self.context, self._owed[0], tries=1)
+                del self._owed[0]
         again = await refresh_cluster_view(self.context)
         await try_devices_again(self.context)
         now = await Now()

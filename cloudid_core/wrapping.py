@@ -12,25 +12,21 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from .backoff import Backoff
 from .context import Context, Due
-from .effects import ABSENT, Instant, ListKeys, Now, RandomBytes, Sleep
-from .errors import CloudidError, Code, HostFailure, Refused
-from .leases import end_lease
+from .delivery import TRIES, give_back
+from .effects import ABSENT, Instant, ListKeys, Now, RandomBytes
+from .errors import CloudidError, Code, Refused
 from .messages import Answer, WrapInfo
 from .mounts import TOKEN
 from .policies import RESPONSE_WRAPPING
+from .routing import Held
 from .store import Changes, Found, keys
-from .tokens import RANDOM_SIZE, Issue, Token, find_token, mint, revoke
+from .tokens import RANDOM_SIZE, Issue, Token, find_token, mint
 from .values import rfc3339
 
 ANSWER_LIMIT: Final = 256 * 1024
 """Longest answer that is wrapped, in bytes."""
 
-TRIES: Final = 4
-"""How often the store is asked to end what nobody got."""
-
-PAUSES: Final = Backoff(first=0.2, longest=2.0)
 MOST_WAITING: Final = 1000
 """How many answers wrapped for one token may wait at a time."""
 
@@ -70,14 +66,18 @@ class Wrapped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         index_keys = (*token.wrapped_keys, *self.dependant_keys(token))
         return Changes(puts={**dict.fromkeys(index_keys, Due()), keys.wrapped(token.id): self})
 
-    def release(self, token: Found[Token], now: Instant) -> Changes:
+    def release(self, token: Found[Token], spent: Token) -> Changes:
         """Ends the wrapping token, but nothing that hangs on it.
 
         A put ends it, not a delete: if the store cannot tell the outcome, only what was put proves who unwrapped it.
         """
-        spent = replace(token.record, expires_at=now, has_dependants=False)
         deletes = (*token.record.wrapped_keys, *self.dependant_keys(token.record))
         return Changes(token.expected, {token.key: spent}, deletes)
+
+
+def spent_token(token: Token, now: Instant, request_id: str) -> Token:
+    """A wrapping token that a request has spent. The id of the request tells it from other requests for the answer."""
+    return replace(token, expires_at=now, has_dependants=False, display_name=request_id)
 
 
 async def check_waiting(context: Context, token_id: str, now: Instant) -> None:
@@ -108,10 +108,10 @@ async def wrapping_token(context: Context, path: str, ttl: int, begins_by: Insta
     return mint(context, draft, (), await RandomBytes(RANDOM_SIZE))
 
 
-async def wrap(context: Context, answer: Answer, body: bytes, issue: Issue) -> Answer:
+async def wrap(context: Context, answer: Answer, body: bytes, issue: Issue, held: Held) -> Answer:
     """The answer that stands for `answer`, whose body is `body`, from now on.
 
-    If this fails, the lease or token that `answer` gives is ended: it cannot be delivered.
+    If this fails, what the request `held` is given back: it cannot be delivered.
     """
     now = await Now()
     wrapped = Wrapped(
@@ -126,37 +126,19 @@ async def wrap(context: Context, answer: Answer, body: bytes, issue: Issue) -> A
     try:
         if len(body) > ANSWER_LIMIT:
             raise Refused(Code.WRAPPED_ANSWER_TOO_LARGE)
-        await _keep(context, wrapped, issue.token, now)
+        await _keep(context, wrapped, issue.token, now, held)
     except CloudidError:
         with suppress(CloudidError):
-            await take_back(context, answer.holds, answer.new_token)
+            await give_back(context, held, tries=TRIES)
         raise
     ends_at = now + wrapped.ttl
     wake_at = min(answer.wake_at or ends_at, ends_at) if wrapped.has_dependants else answer.wake_at
     return replace(wrapped_answer(wrapped, issue), holds=answer.holds, wake_at=wake_at)
 
 
-async def take_back(context: Context, lease_id: str, token_id: str = "") -> None:
-    """End a lease and a token that cannot be delivered. A store that fails is asked again, for a second or two."""
-    tries = 1
-    while True:
-        now = await Now()
-        try:
-            if lease_id:
-                await end_lease(context, lease_id, now)
-            if token_id:
-                await revoke(context, token_id, now)
-            return
-        except HostFailure:
-            if tries == TRIES:
-                raise
-        await Sleep(await PAUSES.draw(tries))
-        tries += 1
-
-
-async def _keep(context: Context, wrapped: Wrapped, token: Token, now: Instant) -> None:
+async def _keep(context: Context, wrapped: Wrapped, token: Token, now: Instant, held: Held) -> None:
     """Write the answer with its token, whose time begins now. With a lease or token, it is in the store already."""
-    lasting = replace(token, expires_at=now + wrapped.ttl, has_dependants=wrapped.has_dependants)
+    lasting = held.wrapping = replace(token, expires_at=now + wrapped.ttl, has_dependants=wrapped.has_dependants)
     changes = Changes({token.key: ABSENT}, {token.key: lasting})
     if wrapped.has_dependants:
         found = await find_token(context, token.id)

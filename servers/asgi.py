@@ -185,7 +185,7 @@ class _Client:
         await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
         if is_head:
             content = b""
-        if response.holds:
+        if response.gives:
             for piece in (content, b""):  # servers wait until a piece is written only when the next one comes
                 await self._send({"type": "http.response.body", "body": piece, "more_body": True})
             if await self.has_left():

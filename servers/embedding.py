@@ -110,7 +110,7 @@ class Embedded:
         Raises what `write` raises, and `ConnectionError` if the client `has_left` or does not read.
         """
         with self._app.delivering(response):
-            if response.holds and await has_left():
+            if response.gives and await has_left():
                 raise ConnectionResetError("the client has left")
             try:
                 await self.host.in_time(self._server.write_timeout, write)

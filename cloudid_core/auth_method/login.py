@@ -17,7 +17,7 @@ from typing import Final
 from attrs import evolve
 
 from ..effects import Instant, RandomBytes, Record
-from ..errors import Code, Conflict, Refused
+from ..errors import Code, Conflict, Refused, StoreFailed
 from ..events import MachineClaimIgnored
 from ..messages import Answer
 from ..mounts import unchanged_mounts
@@ -180,7 +180,12 @@ async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verifi
     changes, nonces = Changes(snapshot.expects, issued.puts), random[RANDOM_SIZE:]
     if call.wrapping is not None and issued.stored_id:
         changes, nonces = changes | call.tied_to_wrapping(token_id=issued.stored_id), b""
-    await call.context.records.commit(changes, nonces)
+    call.held.token = issued.token
+    try:
+        await call.context.records.commit(changes, nonces)
+    except (Conflict, StoreFailed):  # nothing was written
+        call.held.token = None
+        raise
     return Answer(auth=issued.block, warnings=issued.warnings, new_token=issued.stored_id)
 
 

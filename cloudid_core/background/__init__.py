@@ -17,6 +17,7 @@ from .journal import (
     rescheduled,
     undo,
     undo_until,
+    withdraw,
 )
 from .loop import Handler, Loop
 from .nodes import leave, nodes_with_other_master_keys, refresh_cluster_view

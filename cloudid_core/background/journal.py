@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from ..context import Context, Due, Job, queue
 from ..effects import ABSENT, Instant, Now
-from ..errors import REASON_LIMIT, CloudidError, Code, Conflict, Refused
+from ..errors import REASON_LIMIT, CloudidError, Code, Conflict, EntryDamaged, Refused
 from ..events import IntentChanged
 from ..mounts import mount_table
 from ..provider import Provisioned, Removal, remove
 from ..routing import mount_client
-from ..store import NO_CHANGES, Changes, Found, keys
+from ..store import NO_CHANGES, Changes, Found, keys, retry_on_conflict
 
 BETWEEN_REASONS: Final = "; "
 MOST_REASONS: Final = 20
@@ -176,6 +176,26 @@ async def look_again(context: Context, abandoned: Intent, failure: CloudidError 
     if found or not may_be_accounted_for:
         replaced = Changes(deletes=(found.record.due_key,)) if found else NO_CHANGES
         await context.records.commit(Changes(expects) | replaced | abandoned.abandonment)
+
+
+@retry_on_conflict
+async def withdraw(context: Context, mount_id: str, intent_id: str) -> None:
+    """Have the intent of a closed request undone as soon as possible. The commit that was to account for it conflicts.
+
+    Calls that the request had under way may end later, so it is still looked for until `last_call_at`.
+    """
+    try:
+        found = await find_intent(context, mount_id, intent_id)
+    except EntryDamaged:  # no commit that rests on it can have its version
+        return
+    if found is None:
+        return
+    now = await Now()
+    if now < found.record.due_at:
+        changes = rescheduled(found, evolve(found.record, due_at=now))
+    else:
+        changes = Changes(found.expected, {found.key: found.record})
+    await context.records.commit(changes | Changes(events=(found.record.event("abandoned"),)))
 
 
 async def find_intent(context: Context, mount_id: str, intent_id: str) -> Found[Intent] | None:

@@ -169,6 +169,7 @@ async def respond_by(
         operation=route.operation,
         trail=exchange.trail,
         proven=exchange.proven,
+        held=exchange.held,
         headers=request.headers,
     )
     return await execute(call, route, parsed, quotas, exchange)
@@ -248,15 +249,18 @@ async def execute(call: Call, route: Route, parsed: ParsedRequest, quotas: Quota
         if wrapped_by:
             await check_waiting(call.context, wrapped_by, call.now)
         wrapping = await wrapping_token(call.context, path, ttl, call.deadline.at, wrapped_by)
-        call.wrapping = wrapping.token
+        call.wrapping = call.held.wrapping = wrapping.token
     if exchange.trail is not None:
         await Record(exchange.received(request_entries(exchange)))
     exchange.is_executed = True
     answer = exchange.unwrapped = complete(await route.program(call), route, call)
-    response = render(answer, request_id=exchange.request_id, mount_type=call.mount.shown_type)
+    response = render(answer, request_id=exchange.request_id, mount_type=call.mount.shown_type, held=call.held)
     if wrapping is not None and answer.can_be_wrapped:
-        answer = await wrap(call.context, answer, response.body, wrapping)
-        response = replace(render(answer, request_id="", mount_type=""), request_id=exchange.request_id)
+        answer = await wrap(call.context, answer, response.body, wrapping, call.held)
+        response = render(answer, request_id="", mount_type="", held=call.held)
+        response = replace(response, request_id=exchange.request_id)
+    elif wrapping is not None:
+        call.held.wrapping = None
     exchange.answer = answer
     return response
 

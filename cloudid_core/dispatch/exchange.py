@@ -15,7 +15,7 @@ from ..events import Problem, RequestAnswered, RequestReceived
 from ..forms import spellings_of
 from ..messages import NO_HEADERS, NOTHING, Answer, ParsedRequest, Request, Response, Target
 from ..mounts import Mount
-from ..routing import Proven, Route, may_read_config
+from ..routing import Held, Proven, Route, may_read_config
 from ..tokens import Caller
 from ..values import name, text
 
@@ -41,6 +41,8 @@ class Exchange(msgspec.Struct, kw_only=True):
     route: Route | None = None
     proven: Proven = msgspec.field(default_factory=Proven)
     """What is known of a login, once its mount has accepted the JWT."""
+    held: Held = msgspec.field(default_factory=Held)
+    """What it creates, from before the commit that creates it."""
     role: str = ""
     """The role that the request names."""
     counted_by: tuple[Hashable, ...] = ()

@@ -60,8 +60,9 @@ class Request(msgspec.Struct, frozen=True):
 class Response(msgspec.Struct, frozen=True):
     """An answer for a host to write: status, headers and body are final, whatever the server.
 
-    `holds` names what must be given back when the answer cannot be delivered: hand the response to
-    `Service.undelivered` then. `wake_at` asks the host to run `tick` by that time. `failure` is for the host's log:
+    A response that `gives` something must reach its caller: hand it to `Service.undelivered` if it does not. `holds`
+    names the lease, if there is one; `held` is for the service. `wake_at` asks the host to run `tick` by that time.
+    `failure` is for the host's log, without its traceback, which the event of the request has:
     what went wrong on our side or at the provider, where the body tells less.
     """
 
@@ -74,6 +75,12 @@ class Response(msgspec.Struct, frozen=True):
     request_id: str = ""
     codes: tuple[str, ...] = ()
     """The codes of a refusal."""
+    held: object = None
+
+    @property
+    def gives(self) -> bool:
+        """Whether it gives a lease, a token or a wrapped answer, which must not live if its caller does not get it."""
+        return bool(self.holds or self.held)
 
     def __repr__(self) -> str:
         return f"<Response {self.status} to {self.request_id}>"
@@ -181,12 +188,14 @@ WITHOUT_CONTENT: Final = frozenset({204, 205, 304})
 """Statuses that forbid content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5)."""
 
 
-def render(answer: Answer, *, request_id: str, mount_type: str) -> Response:
+def render(answer: Answer, *, request_id: str, mount_type: str, held: object = None) -> Response:
     """The response of an answer: 204 when there is nothing to say, else 200 (or its own status) with the envelope."""
     if answer.is_empty:
-        return Response(answer.status or 204, b"", answer.headers, answer.holds, answer.wake_at, request_id=request_id)
+        status = answer.status or 204
+        return Response(status, b"", answer.headers, answer.holds, answer.wake_at, None, request_id, (), held)
     if answer.rendered:
-        return Response(200, answer.rendered.encode(), answer.headers, answer.holds, answer.wake_at, None, request_id)
+        body = answer.rendered.encode()
+        return Response(200, body, answer.headers, answer.holds, answer.wake_at, None, request_id, (), held)
     members: Mapping[str, Json] | _Envelope
     if answer.plain:
         members = answer.data or {}
@@ -206,7 +215,7 @@ def render(answer: Answer, *, request_id: str, mount_type: str) -> Response:
             members = {**answer.data, **asdict(members)}
     status = answer.status or 200
     body = b"" if status in WITHOUT_CONTENT else encode(members) + b"\n"
-    return Response(status, body, answer.headers, answer.holds, answer.wake_at, request_id=request_id)
+    return Response(status, body, answer.headers, answer.holds, answer.wake_at, None, request_id, (), held)
 
 
 def rate_limit_headers(limit: int, remaining: int, full_in: float) -> dict[str, str]:

@@ -7,11 +7,13 @@ from .left_out import LEFT_OUT, reason_of
 from .named import NamedRecords
 from .routes import (
     Call,
+    Held,
     NoFields,
     PageForm,
     Proven,
     Route,
     RouteTable,
+    Unwrapping,
     capture_name,
     captured,
     may_read_config,

@@ -23,7 +23,7 @@ from ..errors import Code, Refused, without_provider_code
 from ..forms import INTEGER, TEXT, ParsedFields, Schema, bounded, defaults_of, setting
 from ..messages import METHODS, NO_HEADERS, READ, Answer, Operation
 from ..mounts import Mount
-from ..store import NO_CHANGES, Changes
+from ..store import NO_CHANGES, Changes, Found
 from ..tokens import Caller, Token
 from ..values import name as parse_name
 from .answers import DONE, ENVELOPE, KEYS, Answers
@@ -58,6 +58,42 @@ class Proven(msgspec.Struct):
     """Makes all that the login was decided on, without its JWT, once that is known."""
     lacks_role: bool = False
     """The JWT is accepted, and the role that the login names does not exist, as far as is known."""
+
+
+class Unwrapping(msgspec.Struct, frozen=True):
+    """A wrapped answer that a request takes, with the lease or the token in it, by their ids."""
+
+    token: Found[Token]
+    spent: Token
+    """What its wrapping token is replaced by, once this request and no other one has the answer."""
+    lease_id: str
+    token_id: str
+
+
+class Held(msgspec.Struct):
+    """What a request is about to create, noted before the commit that creates it, until its caller has it.
+
+    A request that is closed early, or whose answer is not delivered, leaves none of it: see `give_back`.
+    """
+
+    lease_id: str = ""
+    mount_id: str = ""
+    intent_id: str = ""
+    """The intent, of that mount, that the lease replaces."""
+    token: Token | None = None
+    """A new token. One that is not stored was never anywhere but in the answer."""
+    unwrapping: Unwrapping | None = None
+    wrapping: Token | None = None
+    """The token that stands for a wrapped answer."""
+
+    def clear(self) -> None:
+        """Nothing of it is left."""
+        self.lease_id = self.mount_id = self.intent_id = ""
+        self.token = self.unwrapping = self.wrapping = None
+
+    def __bool__(self) -> bool:
+        has_stored_token = self.token is not None and not self.token.is_batch
+        return bool(self.lease_id or has_stored_token or self.unwrapping or self.wrapping is not None)
 
 
 def may_read_config(caller: Caller | None, mount: Mount | None) -> bool:
@@ -95,6 +131,8 @@ class Call(msgspec.Struct, kw_only=True):
     """Of the request, with names in lower case."""
     proven: Proven = msgspec.field(default_factory=Proven)
     """Takes whom a login's JWT is about."""
+    held: Held = msgspec.field(default_factory=Held)
+    """Takes what the program is about to create."""
     shown_token: str = ""
     """The text of the token that came with the request, good or not."""
     wrapping: Token | None = None

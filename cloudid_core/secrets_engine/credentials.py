@@ -70,7 +70,7 @@ async def generate_credentials(call: Call) -> Answer:
     if call.token.last_use:
         raise Refused(Code.TOKEN_USED_UP)
     client, plan, intent = await _begin(call)
-    lease_id = f"{call.mount.path}/creds/{plan.role_name}/{plan.id}"
+    lease_id = _lease_id(call, plan)
     made: Made | None = None
     try:
         made = await _make(client, plan)
@@ -84,6 +84,7 @@ async def generate_credentials(call: Call) -> Answer:
             # A password that was refused is looked for as any other, but it does not count as a lease.
             intent = intent.with_record(evolve(intent.record, role=""))
         await _take_back(call, intent, lease_id)
+        call.held.lease_id = call.held.mount_id = call.held.intent_id = ""
         raise
     return Answer(
         data={"client_id": client_id, "client_secret": secret.reveal()},
@@ -94,6 +95,10 @@ async def generate_credentials(call: Call) -> Answer:
         holds=lease.id,
         wake_at=lease.due_at,
     )
+
+
+def _lease_id(call: Call, plan: Plan) -> str:
+    return f"{call.mount.path}/creds/{plan.role_name}/{plan.id}"
 
 
 @retry_on_conflict
@@ -110,6 +115,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
     await require_within_ceiling(client, config, role.record)
     await require_changed(context, mount, config, role.record)
     plan = await _plan(call, client, role.record, name)
+    call.held.lease_id, call.held.mount_id, call.held.intent_id = _lease_id(call, plan), mount.id, plan.id
     at_stake, expects = evolve(plan.provisioned, purge=True), {**role.expected, **config_expects}
     room = await room_for_lease(context, mounts, mount.id, name, role.record.max_leases)
     intent = await open_intent(

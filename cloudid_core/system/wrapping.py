@@ -15,11 +15,11 @@ from ..effects import ABSENT
 from ..errors import Code, Refused
 from ..forms import TEXT, schemas, setting
 from ..messages import WRITE, Answer
-from ..routing import PLAIN, Answers, Call, route
+from ..routing import PLAIN, Answers, Call, Unwrapping, route
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..tokens import Token, find_by_text, find_token
 from ..values import rfc3339
-from ..wrapping import Wrapped, wrapped_answer, wrapping_token
+from ..wrapping import Wrapped, spent_token, wrapped_answer, wrapping_token
 
 
 @frozen(kw_only=True)
@@ -40,8 +40,9 @@ async def wrap_body(call: Call) -> Answer:
 async def unwrap(call: Call) -> Answer:
     """Answers what a wrapping token stands for, once."""
     token, wrapped = await _find(call)
-    await call.context.records.commit(Changes(wrapped.expected) | wrapped.record.release(token, call.now))
-    shown = wrapped.record
+    shown, spent = wrapped.record, spent_token(token.record, call.now, call.request_id)
+    call.held.unwrapping = Unwrapping(token, spent, shown.new_lease, shown.new_token)
+    await call.context.records.commit(Changes(wrapped.expected) | shown.release(token, spent))
     return Answer(rendered=shown.body, holds=shown.new_lease, new_token=shown.new_token)
 
 
@@ -72,7 +73,10 @@ async def rewrap(call: Call) -> Answer:
     wrapped = replace(found.record, created_at=call.now)
     issue = await wrapping_token(call.context, wrapped.path, wrapped.ttl, call.now, token.record.wrapped_by)
     fresh = replace(issue.token, has_dependants=wrapped.has_dependants)
-    released = Changes(found.expected) | found.record.release(token, call.now)
+    released = Changes(found.expected) | found.record.release(
+        token, spent_token(token.record, call.now, call.request_id)
+    )
+    call.held.wrapping = fresh
     written = Changes({fresh.key: ABSENT}, {fresh.key: fresh}) | wrapped.tie(fresh)
     await call.context.records.commit(released | written)
     return wrapped_answer(wrapped, issue)

@@ -64,6 +64,7 @@ class Stall(Enum):
 
     BEFORE = "it is not performed"
     AFTER = "it is performed"
+    LATER = "it is a commit, and is performed before the next one of its host"
 
 
 @frozen

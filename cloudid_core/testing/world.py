@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from hashlib import shake_128
 from math import inf
 from typing import Any, Final, NoReturn, Protocol, TypeAlias, TypeVar
@@ -128,6 +129,7 @@ class World(Turns, Host):
         self._generated = 0
         self._spawned = 0
         self._shared: dict[str, Task[Any]] = {}
+        self._late: list[tuple[Host, Callable[[], object]]] = []
         self.inject(*faults)
 
     def __repr__(self) -> str:
@@ -152,6 +154,7 @@ class World(Turns, Host):
         """Kill the host: close all programs on the spot."""
         super().crash()
         self._shared.clear()
+        self._late.clear()
 
     def inject(self, *faults: Fault) -> None:
         """Let things go wrong at later effects."""
@@ -174,7 +177,19 @@ class World(Turns, Host):
         return await self._perform(ListKeys(prefix, after, limit), lambda: self.store.list(prefix, after, limit))
 
     async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
-        return await self._perform(Commit(expects, puts, deletes), lambda: self.store.commit(expects, puts, deletes))
+        def write() -> int:
+            self.perform_late(self._running_task().host)
+            return self.store.commit(expects, puts, deletes)
+
+        return await self._perform(Commit(expects, puts, deletes), write)
+
+    def perform_late(self, host: Host | None = None) -> None:
+        """Perform the commits of a host, or of all, that are stalled until `LATER`."""
+        late = [perform for of, perform in self._late if host is None or of is host]
+        self._late = [(of, perform) for of, perform in self._late if host is not None and of is not host]
+        for perform in late:
+            with suppress(HostFailure):
+                perform()
 
     async def call_provider(self, request: HttpRequest, timeout: float) -> HttpResponse:
         answer = await self._perform(CallProvider(request, timeout), lambda: self._ask_provider(request))
@@ -291,11 +306,17 @@ class World(Turns, Host):
         if stall is Stall.AFTER:
             with suppress(HostFailure):
                 perform()
+        if stall is Stall.LATER:
+            self._late.append((self._running_task().host, partial(self._write_late, effect)))
         if isinstance(effect, CallProvider):
             await self._wait_until(self.clock + effect.timeout)
             raise ProviderUnreachable("no answer in time", sent=True)
         while True:
             await self._park(self._running_task())
+
+    def _write_late(self, effect: Effect[Any]) -> None:
+        assert isinstance(effect, Commit)
+        self.store.commit(effect.expects, effect.puts, effect.deletes)
 
     def _ask_provider(self, request: HttpRequest) -> HttpResponse | Answer:
         if self.provider is None:

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from ..context import Context
 from ..effects import ListKeys, RandomBytes
-from ..errors import Code, Problem, Refused
+from ..errors import Code, Conflict, Problem, Refused, StoreFailed
 from ..forms import BOOLEAN, INTEGER, METADATA, SECONDS, TEXT, FieldType, Grant, Terms, bounded, grant, one_of, setting
 from ..messages import WRITE, Answer
 from ..mounts import mount_table
@@ -159,7 +159,12 @@ async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
         changes |= tie(parent)
     if issue.stored_id:
         changes |= call.tied_to_wrapping(token_id=issue.stored_id)
-    await context.records.commit(changes | issue.changes)
+    call.held.token = issue.token
+    try:
+        await context.records.commit(changes | issue.changes)
+    except (Conflict, StoreFailed):  # nothing was written
+        call.held.token = None
+        raise
     ignored = (NO_PARENT_IGNORED,) if form.no_parent and not orphan else ()
     warnings = (*issue.warnings, *ignored, *await _missing(context, policies))
     return Answer(auth=issue.block, warnings=warnings, new_token=issue.stored_id)

@@ -58,7 +58,7 @@ class _Door:
             response = service.refuse(Refused(Code.MALFORMED_REQUEST), peer)
         body = None if response.status in wire.NO_CONTENT else response.body
         answer = web.Response(status=response.status, headers=response.headers, body=body)
-        if response.holds:  # others may still be changed by the middlewares of the outer application
+        if response.gives:  # others may still be changed by the middlewares of the outer application
             await service.deliver(response, partial(_has_left, request), partial(_write, request, answer))
         return answer
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections.abc import Callable
 from math import inf
 from typing import Final, cast
 
@@ -27,6 +28,7 @@ from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import StreamResponse
 
 from cloudid_core.errors import Refused
+from cloudid_core.messages import Response
 
 from ..host import App, BaseConnection, Gone, Shared
 from ..http1 import ANSWER, HANDSHAKE, Head, wire
@@ -46,19 +48,23 @@ class Outbox:
     `App.answer` says why. One callback for all of them costs less than another turn of each connection's task.
     """
 
-    def __init__(self) -> None:
-        self._waiting: list[tuple[asyncio.Transport, bytes]] = []
+    def __init__(self, give_back: Callable[[Response], None]) -> None:
+        """`give_back` is called with the answers that are not written, because their connections are closed."""
+        self._give_back = give_back
+        self._waiting: list[tuple[asyncio.Transport, bytes, Response]] = []
 
-    def put(self, transport: asyncio.Transport, data: bytes) -> None:
+    def put(self, transport: asyncio.Transport, data: bytes, response: Response) -> None:
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self.flush)
-        self._waiting.append((transport, data))
+        self._waiting.append((transport, data, response))
 
     def flush(self) -> None:
         """Write what is waiting now."""
         waiting, self._waiting = self._waiting, []
-        for transport, data in waiting:
-            if not transport.is_closing():
+        for transport, data, response in waiting:
+            if transport.is_closing():
+                self._give_back(response)
+            else:
                 transport.write(data)
 
 
@@ -71,7 +77,7 @@ class Server(web.Server):
         super().__init__(_unused)
         self.shared: Shared[Protocol] = Shared(app, settings, connection_limit)
         self.tls = tls
-        self.outbox = Outbox()
+        self.outbox = Outbox(app.give_back)
 
     def __call__(self) -> RequestHandler:
         return Protocol(self)
@@ -213,7 +219,7 @@ class Protocol(RequestHandler, BaseConnection):
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
         is_brief = len(data) <= PIECE and not self.writing_paused
         if is_brief and not (response.holds or closes or self.transport is None):
-            self._server.outbox.put(self.transport, data)
+            self._server.outbox.put(self.transport, data, response)
             return True
         with app.delivering(response):
             if response.holds and self._has_hung_up():

@@ -38,6 +38,8 @@ class Service(Protocol):
 
     def work_on(self, exchange: Exchange) -> Program[Response]: ...
 
+    def give_back(self, exchange: Exchange) -> Program[None]: ...
+
     def answer_late(self, exchange: Exchange) -> Program[Response]: ...
 
     def body_limit(self, head: Request) -> Program[int]: ...
@@ -102,7 +104,7 @@ class App:
 
         Answers that are ready in one turn of the loop are best written right after each other, in the next one: to
         write to a client that is awake costs half as much as to wake it up. But only `delivering` gives back what an
-        answer holds, so nothing may wait before that.
+        answer gives, so nothing may wait before that.
         """
         if self._page is not None and (shown := self._page(exchange.request)) is not None:
             return shown
@@ -110,7 +112,11 @@ class App:
             response = await run(self._service.work_on(exchange), self._host)
         except Exception as bug:  # noqa: BLE001  # the connection is not to blame
             self._log.error("request failed", **describe_error(bug))
-            response = render_refusal(Refused(Code.INTERNAL_ERROR), bug)
+            response = render_refusal(Refused(Code.INTERNAL_ERROR))
+        except BaseException:
+            if exchange.held:
+                self._start_giving_back(partial(self._service.give_back, exchange))
+            raise
         if response.wake_at is not None:
             self._ticks.wake_by(response.wake_at)
         return response
@@ -121,7 +127,7 @@ class App:
             return await run(self._service.answer_late(exchange), self._host)
         except Exception as bug:  # noqa: BLE001  # the connection is not to blame
             self._log.error("request failed", **describe_error(bug))
-            return render_refusal(Refused(Code.DEADLINE_PASSED), bug)
+            return render_refusal(Refused(Code.DEADLINE_PASSED))
 
     async def answer_in_time(self, exchange: Exchange) -> Response:
         """The one or the other, for a caller that looks at no time itself."""
@@ -136,22 +142,35 @@ class App:
         return self._host.audit.is_enabled
 
     def delivering(self, response: Response) -> AbstractContextManager[None]:
-        """Around the writing of an answer: what it holds is given back if writing fails or is cancelled."""
-        return self._holding(response) if response.holds else _NOTHING_HELD
+        """Around the writing of an answer: what it gives is given back if writing fails or is cancelled."""
+        return self._delivering(response) if response.gives else _NOTHING_HELD
 
     @contextmanager
-    def _holding(self, response: Response) -> Iterator[None]:
+    def _delivering(self, response: Response) -> Iterator[None]:
         self._undelivered += 1
         try:
             yield
         except BaseException:
-            self._host.start(partial(self._give_back, response))
+            self.give_back(response)
             raise
-        self._settle_one()
+        finally:
+            self._settle_one()
 
-    async def _give_back(self, response: Response) -> None:
+    def give_back(self, response: Response) -> None:
+        """Start to give back what an answer gives that could not be delivered."""
+        if response.gives:
+            self._start_giving_back(partial(self._service.undelivered, response))
+
+    def _start_giving_back(self, program: Callable[[], Program[None]]) -> None:
+        self._undelivered += 1
         try:
-            await run(self._service.undelivered(response), self._host)
+            self._host.start(partial(self._give_back, program))
+        except RuntimeError:  # the host is closed: as in a crash, the background of another start finds what is left
+            self._settle_one()
+
+    async def _give_back(self, program: Callable[[], Program[None]]) -> None:
+        try:
+            await run(program(), self._host)
             self._ticks.wake_by(time.time())
         except Exception as error:  # noqa: BLE001  # the client is gone
             self._log.error("undelivered answer not given back", **describe_error(error))
@@ -168,9 +187,10 @@ class App:
 
         Takes some seconds at most. Call it when no request is accepted any more, before the host closes.
         """
-        if self._undelivered:
+        ends_at = time.monotonic() + GIVE_BACK_SECONDS
+        while self._undelivered and (left := ends_at - time.monotonic()) > 0:
             self._nothing_undelivered = self._host.new_event()
-            await self._host.wait(self._nothing_undelivered, GIVE_BACK_SECONDS)
+            await self._host.wait(self._nothing_undelivered, left)
         try:
             await run(within(STOP_SECONDS, self._service.stop()), self._host)
         except Exception as error:  # noqa: BLE001  # another node takes over later

@@ -52,7 +52,8 @@ class Batches(Generic[Q, A]):
     """Lets `work` settle the tickets of one batch after the other, in the background.
 
     `work` answers the tickets that it leaves for the next batch. Those that it neither settles nor leaves, because it
-    fails or is cancelled, get `failure`. A caller that is cancelled leaves its ticket in the queue.
+    fails or is cancelled, get `failure`. A caller that is cancelled takes its ticket out of the queue, unless its batch
+    has begun.
     """
 
     def __init__(
@@ -78,8 +79,13 @@ class Batches(Generic[Q, A]):
         if not self._is_working:
             self._is_working = True
             self._runtime.start(self._work_off)
-        while not ticket.is_settled:
-            await ticket.batch_done.wait()
+        try:
+            while not ticket.is_settled:
+                await ticket.batch_done.wait()
+        except BaseException:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+            raise
         return ticket.answer()
 
     async def _work_off(self) -> None:

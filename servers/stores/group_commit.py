@@ -24,7 +24,7 @@ TRIALS: Final = 3
 class GroupCommit:
     """A `Store` made of a blocking one. Reads are made on the spot.
 
-    A caller that is cancelled leaves its commit in the batch.
+    A caller that is cancelled leaves its commit in a batch that has begun.
     """
 
     public_database = ""

@@ -85,13 +85,18 @@ class Connection(BaseConnection):
             await trio.lowlevel.cancel_shielded_checkpoint()  # see `App.answer`
         closes = head.closes or body is None or app.is_draining or self._reader.is_health_only
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
-        with app.delivering(response):
-            if response.holds and streams.has_hung_up(self._stream.fileno()):
-                raise Gone
-            if sent := self._stream.send_at_once(data):
-                data = data[sent:]
-            if data:
-                await self._send(data)
+        sent = 0
+        if not response.holds:
+            try:
+                sent = self._stream.send_at_once(data)
+            except OSError:
+                app.give_back(response)
+                raise
+        if sent < len(data):
+            with app.delivering(response):
+                if response.holds and streams.has_hung_up(self._stream.fileno()):
+                    raise Gone
+                await self._send(data[sent:])
         if closes:
             await self._linger()
         return not closes

@@ -16,7 +16,7 @@ from cloudid_core.store import keys
 from cloudid_core.store.records import Found, encode
 from cloudid_core.testing import Crashed, Fault, FaultKind, every_fault
 from cloudid_core.tokens.record import Token
-from cloudid_core.wrapping import ANSWER_LIMIT, MOST_WAITING, Wrapped
+from cloudid_core.wrapping import ANSWER_LIMIT, MOST_WAITING, Wrapped, spent_token
 from tests.engines import SecretsEngine, engine_with_roles
 from tests.installation import Installation, Reply
 from tests.logins import configure_logins, login_form
@@ -339,10 +339,12 @@ def test_a_release_unties_all_that_was_tied() -> None:
     """And ends the token by a put, which proves who unwrapped it."""
     wrapped = replace(WRAPPED, new_lease="a/b", new_token="2e" * 16)
     token = Found(TOKEN_OF_IT.key, replace(TOKEN_OF_IT, has_dependants=True), 7)
-    released = wrapped.release(token, 130.0)
+    spent = spent_token(token.record, 130.0, "the request")
+    released = wrapped.release(token, spent)
     assert set(released.deletes) == set(wrapped.tie(token.record).puts)
     assert released.expects == {TOKEN_OF_IT.key: 7}
-    assert released.puts == {TOKEN_OF_IT.key: replace(TOKEN_OF_IT, expires_at=130.0)}
+    assert released.puts == {TOKEN_OF_IT.key: spent}
+    assert spent == replace(TOKEN_OF_IT, expires_at=130.0, display_name="the request")
 
 
 def test_what_is_wrapped_is_never_printed() -> None:

@@ -26,5 +26,9 @@ class Handling(ABC):
     def work_on(self, exchange: Exchange) -> Program[Response]:
         return self.handle(exchange.request)
 
+    async def give_back(self, exchange: Exchange) -> None:
+        """It creates nothing."""
+        assert not exchange.held
+
     async def answer_late(self, exchange: Exchange) -> Response:
         return render_refusal(Refused(Code.DEADLINE_PASSED))

@@ -470,6 +470,9 @@ class FakeApp:
     def delivering(self, response: Response) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def give_back(self, response: Response) -> None:
+        """It gives nothing."""
+
 
 class GivenUpAtOnce:
     """A trio stream of a connection that is given up at the moment at which a request has come."""

@@ -268,19 +268,22 @@ def test_a_connection_ends_when_sending_an_answer_takes_too_long() -> None:
     on("asyncio", scenario)
 
 
-def test_the_outbox_writes_in_order_and_leaves_out_what_is_closed() -> None:
+def test_the_outbox_writes_in_order_and_gives_back_the_answers_of_closed_connections() -> None:
     async def scenario() -> None:
         notes: list[str] = []
-        outbox, transports = protocol.Outbox(), [Transport(notes) for _ in range(3)]
+        given_back: list[Response] = []
+        answers = [Response(200, b"%d" % number) for number in range(8)]
+        outbox, transports = protocol.Outbox(given_back.append), [Transport(notes) for _ in range(3)]
         for number in range(6):
-            outbox.put(transports[number % 3], b"%d" % number)
+            outbox.put(transports[number % 3], b"%d" % number, answers[number])
         transports[1].close()
         assert notes == ["closed"]
         await turns(1)
+        assert given_back == [answers[1], answers[4]]
         assert [each.written for each in transports] == [[b"0", b"3"], [], [b"2", b"5"]]
-        outbox.put(transports[0], b"6")
+        outbox.put(transports[0], b"6", answers[6])
         outbox.flush()
-        outbox.put(transports[0], b"7")
+        outbox.put(transports[0], b"7", answers[7])
         await turns(1)
         assert transports[0].written == [b"0", b"3", b"6", b"7"]
 

@@ -6,73 +6,23 @@ The state of this node is told within two seconds. Afterwards nothing is leaked,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Self, TypeAlias
+from typing import Final, TypeAlias
 
 import pytest
-from attrs import frozen
 
-from cloudid_core.effects import (
-    CallProvider,
-    Commit,
-    Effect,
-    ListKeys,
-    ReadEntries,
-    ReadEntry,
-    Record,
-    Shared,
-    Together,
-    Within,
-)
-from cloudid_core.testing import Stall
 from tests.installation import Reply
 from tests.logins import configure_logins, login_form
 from tests.sampling import Sample
 
 from .invariants import check_recovery
-from .operations import DUTY, copy_of, furnished, login_method, with_leases
+from .operations import copy_of, furnished, login_method, with_leases
 from .recorded import RecordedInstallation
+from .stalled import CARRIERS, STORE, Stalling, StallingInstallation, stalls_of
 
 DEADLINE: Final = 20.0
 GRACE: Final = 1.0
 STATE_SECONDS: Final = 2.0
-CARRIERS: Final = (Shared, Together, Within)
-"""Effects that wait for the effects of the programs that they carry, and for nothing else."""
-
-STORE: Final = (ReadEntry, ReadEntries, ListKeys, Commit)
-DONE_FIRST: Final = (Commit, CallProvider, Record)
-"""Effects that may have been performed though their answer never comes."""
-
 Ask: TypeAlias = Callable[[RecordedInstallation], Reply]
-
-
-@frozen
-class Stalling:
-    """From the effect at a place on, what stalls: that effect only, or everything of its kind."""
-
-    at: int
-    how: Stall
-    kind: tuple[type[Effect[Any]], ...] = ()
-
-    def includes(self, place: int, effect: Effect[Any]) -> bool:
-        return place == self.at or (place > self.at and isinstance(effect, self.kind))
-
-
-class StallingInstallation(RecordedInstallation):
-    stalling: Stalling | None = None
-
-    @classmethod
-    def like(cls, original: RecordedInstallation) -> Self:
-        twin = cls.copy_of(original, original.seed + 1)
-        twin.answered = dict(original.answered)
-        twin.advance(DUTY)
-        twin.tick()
-        return twin
-
-    def stall_for(self, effect: Effect[Any]) -> Stall | None:
-        stalling = self.stalling
-        if stalling is None or isinstance(effect, CARRIERS) or not stalling.includes(len(self.trace), effect):
-            return None
-        return stalling.how if isinstance(effect, DONE_FIRST) else Stall.BEFORE
 
 
 def asks(method: str, path: str, body: object = None, **headers: str) -> Ask:
@@ -136,7 +86,7 @@ def every_stall(start: Callable[[], RecordedInstallation], ask: Ask) -> Iterator
     ask(installation)
     for at, (_, effect) in enumerate(installation.trace[first:], first):
         if not isinstance(effect, CARRIERS):
-            for how in Stall if isinstance(effect, DONE_FIRST) else (Stall.BEFORE,):
+            for how in stalls_of(effect):
                 yield Stalling(at, how)
                 yield Stalling(at, how, STORE if isinstance(effect, STORE) else (type(effect),))
 

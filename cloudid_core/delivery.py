@@ -1,0 +1,87 @@
+"""Delivery: what a request creates lives only if its caller receives it.
+
+A lease, a token or a wrapped answer is noted in `Held` before the commit that creates it. A request whose deadline has
+passed, that was cancelled, or whose answer could not be recorded or delivered, gives back what it held: all of them by
+`give_back`. The commit itself may land later. That of a lease conflicts once the intent that it rests on has been
+withdrawn. That of a token rests on nothing that could be changed, so it would cost every login one more expectation:
+instead the deletion relies on the order of commits, which `Commit` guarantees.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final
+
+from msgspec.structs import replace
+
+from .background import withdraw
+from .backoff import Backoff
+from .context import Context
+from .effects import Instant, Now, Sleep, within
+from .errors import CloudidError, Conflict
+from .leases import end_lease
+from .routing import Held, Unwrapping
+from .store import Changes
+from .tokens import find_token, revoke
+
+TRIES: Final = 4
+"""How often the store is called while a caller waits."""
+
+ATTEMPT_SECONDS: Final = 10.0
+"""A store that takes longer is called again."""
+
+PAUSES: Final = Backoff(first=0.2, longest=10.0)
+
+
+async def give_back(context: Context, held: Held, *, tries: float = inf) -> None:
+    """End what a request held. A store that fails is called again, `tries` times in all.
+
+    Repeating it is harmless.
+    """
+    failures = 0
+    while held:
+        now = await Now()
+        try:
+            await within(ATTEMPT_SECONDS, _end(context, held, now))
+            held.clear()
+        except CloudidError:
+            failures += 1
+            if failures >= tries:
+                raise
+            await Sleep(await PAUSES.draw(failures))
+
+
+async def _end(context: Context, held: Held, now: Instant) -> None:
+    """The tokens go without a look at what is stored: a commit that is under way may store them after the look."""
+    changes = Changes()
+    if held.token is not None and not held.token.is_batch:
+        changes |= held.token.ending(now)
+    if held.wrapping is not None:
+        has_dependants = bool(held.wrapping.has_dependants or held.lease_id or held.token)
+        changes |= replace(held.wrapping, has_dependants=has_dependants).ending(now)
+    if not changes.is_empty:
+        await context.records.commit(changes)
+    if held.unwrapping is not None:
+        await _end_unwrapped(context, held.unwrapping, now)
+    if held.intent_id:
+        await withdraw(context, held.mount_id, held.intent_id)
+    if held.lease_id:
+        await end_lease(context, held.lease_id, now)
+
+
+async def _end_unwrapped(context: Context, unwrapping: Unwrapping, now: Instant) -> None:
+    """End what a request has unwrapped. The wrapped answer waits for another request if this one has not taken it yet.
+
+    The commit that takes the answer conflicts from then on.
+    """
+    token = unwrapping.token
+    try:
+        await context.records.commit(Changes(token.expected, {token.key: token.record}))
+    except Conflict:
+        found = await find_token(context, token.record.id)
+        if found is None or found.record != unwrapping.spent:
+            return  # another request has it
+        if unwrapping.lease_id:
+            await end_lease(context, unwrapping.lease_id, now)
+        if unwrapping.token_id:
+            await revoke(context, unwrapping.token_id, now)

@@ -1,0 +1,147 @@
+"""A request gives back what it held: a lease, a token, a wrapped answer. The simulation does so at each effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pytest
+
+from cloudid_core.delivery import give_back
+from cloudid_core.effects import Commit, Effect
+from cloudid_core.errors import StoreFailed
+from cloudid_core.messages.response import Response
+from cloudid_core.routing import Held
+from cloudid_core.testing import Stall
+from cloudid_core.tokens import find_by_text
+from tests.installation import Installation, Reply
+from tests.logins import configure_logins, login_form
+from tests.tokens import is_valid, new_token
+
+WRAPPED: Final = {"x_vault_wrap_ttl": "60"}
+
+
+class Failing(Installation):
+    """The next commits fail, as many as `failures`."""
+
+    failures = 0
+
+    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        if self.failures:
+            self.failures -= 1
+            raise StoreFailed("the store is away")
+        return await super().commit(expects, puts, deletes)
+
+
+class Stalling(Installation):
+    """Its next commit is made, but no one hears of it."""
+
+    stalls = False
+
+    def stall_for(self, effect: Effect[Any]) -> Stall | None:
+        if not (self.stalls and isinstance(effect, Commit)):
+            return None
+        self.stalls = False
+        return Stall.AFTER
+
+
+def log_in(world: Installation) -> Response:
+    form = login_form(world, configure_logins(world))
+    return world.perform(world.service.handle(world.request("POST", "auth/cloud/login", form, token="")))
+
+
+def create(world: Installation) -> Response:
+    return world.perform(world.service.handle(world.request("POST", "auth/token/create", {"ttl": "1h"})))
+
+
+@pytest.mark.parametrize("ask", [log_in, create])
+def test_the_token_of_an_undelivered_answer_ends(ask: Callable[[Installation], Response]) -> None:
+    world = Installation()
+    response = ask(world)
+    token = Reply.of(response).auth["client_token"]
+    assert response.gives
+    assert is_valid(world, token)
+    world.perform(world.service.undelivered(response))
+    assert not is_valid(world, token)
+
+
+def test_a_wrapped_answer_that_was_not_delivered_cannot_be_unwrapped() -> None:
+    world = Installation()
+    response = world.perform(world.service.handle(world.request("GET", "sys/mounts", **WRAPPED)))
+    token = Reply.of(response).body["wrap_info"]["token"]
+    before = world.keys("wrapped")
+    world.perform(world.service.undelivered(response))
+    assert before
+    assert world.keys("wrapped") == []
+    assert world.refused("POST", "sys/wrapping/unwrap", {"token": token}, "") == (400, "wrapping_token_invalid")
+
+
+def test_what_was_unwrapped_and_not_delivered_ends() -> None:
+    world = Installation()
+    wrapped = world.must("POST", "auth/token/create", {"ttl": "1h"}, **WRAPPED).body["wrap_info"]["token"]
+    request = world.request("POST", "sys/wrapping/unwrap", {"token": wrapped}, token="")
+    response = world.perform(world.service.handle(request))
+    world.perform(world.service.undelivered(response))
+    assert not is_valid(world, Reply.of(response).auth["client_token"])
+
+
+def test_what_another_request_unwrapped_stays() -> None:
+    """A request that loses the race for an answer, and is then closed, ends nothing."""
+    world = Installation()
+    wrapped = world.must("POST", "auth/token/create", {"ttl": "1h"}, **WRAPPED).body["wrap_info"]["token"]
+    body = {"token": wrapped}
+    late = world.service.begin(world.request("POST", "sys/wrapping/unwrap", body, token=""))
+    received: list[str] = []
+    original = world.commit
+
+    async def commit(expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        world.commit = original  # type: ignore[method-assign]
+        node = Installation.copy_of(world)
+        node.store = world.store
+        received.append(node.must("POST", "sys/wrapping/unwrap", body, token="").auth["client_token"])
+        return await original(expects, puts, deletes)
+
+    world.commit = commit  # type: ignore[method-assign]
+    assert world.perform(world.service.work_on(late)).status == 400
+    world.perform(world.service.give_back(late))
+    assert is_valid(world, received[0])
+
+
+def test_what_a_cancelled_request_held_is_given_back_by_the_next_upkeep() -> None:
+    world = Stalling()
+    before = set(world.keys("token/"))
+    world.stalls = True
+    task = world.spawn(world.service.handle(world.request("POST", "auth/token/create", {"ttl": "1h"})))
+    world.advance(1.0)
+    task.close()
+    assert set(world.keys("token/")) - before
+    world.perform(world.service.upkeep())
+    assert set(world.keys("token/")) == before
+
+
+def test_a_store_that_fails_is_called_again() -> None:
+    world = Failing()
+    token = new_token(world)
+    found = world.perform(find_by_text(world.context, token))
+    assert found is not None
+    world.failures = 10
+    world.perform(give_back(world.context, Held(token=found)))
+    assert not is_valid(world, token)
+
+
+def test_a_caller_that_waits_does_not_wait_forever() -> None:
+    world = Failing()
+    found = world.perform(find_by_text(world.context, new_token(world)))
+    world.failures = 3
+    with pytest.raises(StoreFailed):
+        world.perform(give_back(world.context, Held(token=found), tries=3))
+
+
+def test_nothing_is_given_back_twice() -> None:
+    world = Installation()
+    held = Held(token=world.perform(find_by_text(world.context, new_token(world))))
+    world.perform(give_back(world.context, held))
+    assert not held
+    effects = len(world.trace)
+    world.perform(give_back(world.context, held))
+    assert len(world.trace) == effects
