@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import trio
@@ -71,9 +72,16 @@ def _on_asyncio(application: Any, config: Config, ended: Callable[[], Awaitable[
     asyncio.run(serve_on_asyncio(application, config, shutdown_trigger=ended))
 
 
-def _by_aiohttp(application: Any, listener: socket.socket, end: threading.Event, on_ready: Callable[[], None]) -> None:
+def _by_aiohttp(
+    application: Any,
+    listener: socket.socket,
+    end: threading.Event,
+    on_ready: Callable[[], None],
+    *,
+    cancels_handlers: bool = False,
+) -> None:
     async def main() -> None:
-        runner = web.AppRunner(application, access_log=None)
+        runner = web.AppRunner(application, access_log=None, handler_cancellation=cancels_handlers)
         await runner.setup()
         try:
             await web.SockSite(runner, listener).start()
@@ -96,16 +104,18 @@ SERVERS: Final[Mapping[str, Serve]] = {
     "hypercorn on trio": _by_hypercorn(_on_trio, trio.sleep),
     "aiohttp": _by_aiohttp,
 }
+CANCELS_HANDLERS: Final = "aiohttp, which cancels the handlers of clients that leave"
 
 
 @contextmanager
 def served(by: str, application: Any) -> Iterator[str]:
     """The address of the application. Raises what ends its server too early."""
+    serve_by = partial(_by_aiohttp, cancels_handlers=True) if by == CANCELS_HANDLERS else SERVERS[by]
     end, ready, failures = threading.Event(), threading.Event(), list[BaseException]()
 
     def serve() -> None:
         try:
-            SERVERS[by](application, listener, end, ready.set)
+            serve_by(application, listener, end, ready.set)
         except BaseException as failure:  # noqa: BLE001  # raised below, in the test's thread
             failures.append(failure)
         finally:
