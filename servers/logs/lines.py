@@ -189,7 +189,7 @@ SERVER_LINES: Final = (
         "undelivered answer not given back",
         "error",
         FAILURE,
-        "Nothing: the client left and what its answer holds could not be ended at once. It ends when its time is over.",
+        "Nothing: what a request created and its client did not receive could not be revoked. It ends when it expires.",
     ),
     Line("unraisable error", "error", FAILURE, _DEFECT),
     Line(

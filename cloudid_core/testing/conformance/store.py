@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
-from ...effects import ABSENT, MOST_COMMITTED, MOST_ENTRIES, Commit, ListKeys, ReadEntries, ReadEntry, Sleep, gather
-from ...errors import Conflict
+from ...effects import (
+    ABSENT,
+    MOST_COMMITTED,
+    MOST_ENTRIES,
+    Commit,
+    ListKeys,
+    ReadEntries,
+    ReadEntry,
+    Sleep,
+    gather,
+    within,
+)
+from ...errors import Conflict, TimeIsUp
 from .check import Check, NotConforming, checks_of, expect, fresh_prefix
 
 PEOPLE: Final = 5
@@ -15,6 +27,10 @@ PEOPLE: Final = 5
 STEPS: Final = 20
 CROWD: Final = 300
 """Commits at once: more than a transaction of any known engine takes."""
+
+CUTS: Final = 20
+CUT_STEP: Final = 0.0005
+"""Seconds: commits are cut off a little later each time."""
 
 LARGEST_VALUE: Final = 2**20
 """Bytes: of a role or policy as long as a request may be."""
@@ -288,6 +304,23 @@ async def more_commits_come_at_once_than_one_group_holds() -> None:
     expect("what a crowd has written", await ListKeys(prefix, "", CROWD), names)
 
 
+async def a_commit_that_was_cut_off_never_follows_a_later_one() -> None:
+    """It is written before that, or not at all, wherever it was cut off."""
+    prefix = await fresh_prefix()
+    keys = [f"{prefix}{number}" for number in range(CUTS)]
+    for number, key in enumerate(keys):
+        with suppress(TimeIsUp):
+            await within(number * CUT_STEP, put_late(key))
+        await Commit({}, {}, (key,))
+    await Sleep(CUTS * CUT_STEP)
+    expect("what a later commit deleted", dict(await ReadEntries(tuple(keys))), {})
+
+
+async def put_late(key: str) -> None:
+    await Commit({}, {key: b"late"})
+    await Sleep(CUTS * CUT_STEP)
+
+
 STORE_CHECKS: Final[tuple[Check, ...]] = (
     *checks_of(
         an_entry_that_was_never_put_is_absent,
@@ -314,6 +347,7 @@ STORE_CHECKS: Final[tuple[Check, ...]] = (
         of_crossing_absences_at_once_one_is_written,
         one_key_is_put_twice_at_once,
         more_commits_come_at_once_than_one_group_holds,
+        a_commit_that_was_cut_off_never_follows_a_later_one,
         waits=True,
     ),
 )
