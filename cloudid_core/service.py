@@ -217,7 +217,11 @@ class Service:
         if exchange.held:
             self._owed.append(exchange.held)
             with suppress(CloudidError):
-                await within(LET_GO_SECONDS, shared(f"give back {exchange.request_id}", self.give_back(exchange)))
+                await within(LET_GO_SECONDS, self._give_back_for_all(exchange))
+
+    async def _give_back_for_all(self, exchange: Exchange) -> None:
+        """Goes on when the one who waits for it is cut off."""
+        await shared(f"give back {exchange.request_id}", self.give_back(exchange))
 
     async def _refused(self, refusal: Refused, failure: Exception | None, exchange: Exchange) -> Response:
         """The response to a refusal, once its event is recorded. Otherwise it says no more than that."""
