@@ -17,8 +17,10 @@ from cloudid_core.background.loop import Loop
 from cloudid_core.context.keyring import begin_data_key
 from cloudid_core.mounts import mount_table
 from cloudid_core.provider.signing_keys import REFRESH_AGE
+from cloudid_core.routing import Held
 from cloudid_core.service import Service
 from cloudid_core.store import keys
+from cloudid_core.tokens import find_by_text
 from tests.engines import engine_config
 from tests.installation import Installation
 from tests.logins import configure_logins, log_in
@@ -116,6 +118,14 @@ def stored_records_are_looked_at(installation: Installation) -> bool:
     return installation.service._look_at > before
 
 
+def what_cancelled_requests_held_is_given_back(installation: Installation) -> bool:
+    made = installation.must("POST", "auth/token/create", {"policies": ["default"]}).auth["client_token"]
+    token = installation.peek(find_by_text(installation.context, made))
+    installation.service._owed.append(Held(token=token))
+    upkeep(installation)
+    return installation.ask("GET", "auth/token/lookup-self", None, made).status == 403
+
+
 def stops(key: str) -> Story:
     """Whether an entry that a node keeps goes as it stops."""
 
@@ -135,6 +145,7 @@ STORIES: Final[Mapping[str, Story]] = {
     "Service.tick self._told": background_leads,
     "Service.upkeep self._told": node_is_seen,
     "Service._keep_up refresh_cluster_view": node_is_seen,
+    "Service._keep_up give_back": what_cancelled_requests_held_is_given_back,
     "Service._keep_up try_devices_again": devices_are_tried_again,
     "Service._keep_up keep_plans": plan_is_made_anew,
     "Service._keep_up keep_signing_keys": signing_keys_are_due_again,

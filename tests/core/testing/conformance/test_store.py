@@ -275,7 +275,28 @@ class Small(World):
             self.coming -= 1
 
 
+class LandsLate(World):
+    """A host that makes a commit whose caller has left after the commits that came later."""
+
+    left: tuple[Mapping[str, bytes], ...] = ()
+
+    async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
+        is_awaited = False
+        try:
+            await self.sleep(0.1)
+            version = await super().commit(expects, puts, deletes)
+            is_awaited = True
+        finally:
+            if not is_awaited:
+                self.left += (puts,)
+        for late in self.left:
+            version = self.store.commit({}, late, ())
+        self.left = ()
+        return version
+
+
 GROUPS = [
+    (LandsLate, "a_commit_that_was_cut_off_never_follows_a_later_one"),
     (JudgedTogether, "of_commits_at_once_that_expect_and_put_one_key_one_is_written"),
     (JudgedTogether, "of_crossing_absences_at_once_one_is_written"),
     (OneVersionForAll, "one_key_is_put_twice_at_once"),
