@@ -353,6 +353,23 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
         "A mount is at this path, above it or below it.",
         "Choose another path, or move that mount.",
     ),
+    Code.FOLDER_UNKNOWN: (
+        "The request carries the id of a folder that was never applied here, or was forgotten.",
+        "Run `cloudid apply`, which claims the id.",
+    ),
+    Code.FOLDER_CLAIMED: (
+        "The folder was moved, or it is a copy that has the same id.",
+        "Moved: run `cloudid apply --adopt`. A copy: remove its file `.cloudid-folder`, so that it gets its own id.",
+    ),
+    Code.FOLDER_FULL: ("One folder has made 10,000 objects.", "Divide the folder into several."),
+    Code.FOLDERS_TOO_MANY: (
+        "Folders that are no longer applied still have records.",
+        "Look at `cloudid list sys/applied`, and delete the records of folders that are gone.",
+    ),
+    Code.NOT_MADE_BY_FOLDER: (
+        "Another writer made the object, or made it again after the folder had.",
+        "Delete it without the folder if it is to go.",
+    ),
     Code.AUDIT_DEVICE_NOT_FOUND: ("No audit device has this path.", "Look at `cloudid read sys/audit`."),
     Code.AUDITED_HEADER_NOT_FOUND: (
         "Audit does not record this header.",

@@ -10,15 +10,17 @@ the store then. Whatever the outcome, it counts only if that table still stands;
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
 
+from ..applied import PATH as APPLIED
+from ..applied import tracked
 from ..audit import AuditContext
 from ..context import Context
 from ..deadline import Deadline
-from ..effects import Now, Record
+from ..effects import Now, Program, Record
 from ..errors import Code, HostFailure, MountsChanged, RecordFailed, Refused, StoreFailed
 from ..forms import (
     NOTHING_GIVEN,
@@ -31,6 +33,7 @@ from ..forms import (
     without_not_offered,
 )
 from ..messages import (
+    WRITE,
     Answer,
     Operation,
     ParsedRequest,
@@ -44,7 +47,7 @@ from ..messages import (
     render,
     token_in,
 )
-from ..mounts import MountTable, last_mount_table, mount_table
+from ..mounts import SYSTEM, MountTable, last_mount_table, mount_table
 from ..policies import DENY
 from ..quotas import Quotas, RateLimit, known_quotas, last_quotas, may_look_at_operator, read_quotas, take_request
 from ..routing import Call, Catalog, NoFields, PageForm, Route, RouteTable, help_about, help_about_mount
@@ -58,6 +61,7 @@ from .destination import Destination, destination_of, known_destination
 from .exchange import Exchange
 
 CREATE: Final = "create"
+UPDATE: Final = WRITE.value
 
 
 async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Response:
@@ -172,7 +176,7 @@ async def respond_by(
         held=exchange.held,
         headers=request.headers,
     )
-    return await execute(call, route, parsed, quotas, exchange)
+    return await execute(call, route, parsed, quotas, exchange, catalog)
 
 
 def count_request(context: Context, quotas: Quotas, limit: RateLimit, exchange: Exchange) -> None:
@@ -234,11 +238,15 @@ async def identify_if_possible(
     return None
 
 
-async def execute(call: Call, route: Route, parsed: ParsedRequest, quotas: Quotas, exchange: Exchange) -> Response:
+async def execute(
+    call: Call, route: Route, parsed: ParsedRequest, quotas: Quotas, exchange: Exchange, catalog: Catalog
+) -> Response:
     """Run the program of a route for a caller who may, and wrap its answer where the request asks for that."""
+    program = route.program
     if not (route.public or route.any_token):
         capability = await needed_capability(route, call) if route.exists else parsed.target.capability
         authorise(call.caller, parsed, capability, route.form)
+        program = tracking(call, route, parsed, catalog)
     if exchange.role and (limit := quotas.rate_limit_of(parsed.target.path, exchange.role)):
         count_request(call.context, quotas, limit, exchange)
     if parsed.body or route.requires_all:
@@ -253,7 +261,7 @@ async def execute(call: Call, route: Route, parsed: ParsedRequest, quotas: Quota
     if exchange.trail is not None:
         await Record(exchange.received(request_entries(exchange)))
     exchange.is_executed = True
-    answer = exchange.unwrapped = complete(await route.program(call), route, call)
+    answer = exchange.unwrapped = complete(await program(call), route, call)
     response = render(answer, request_id=exchange.request_id, mount_type=call.mount.shown_type, held=call.held)
     if wrapping is not None and answer.can_be_wrapped:
         answer = await wrap(call.context, answer, response.body, wrapping, call.held)
@@ -272,6 +280,16 @@ async def needed_capability(route: Route, call: Call) -> str:
     except Refused:
         exists = False
     return route.operation.value if exists else CREATE
+
+
+def tracking(call: Call, route: Route, parsed: ParsedRequest, catalog: Catalog) -> Callable[[Call], Program[Answer]]:
+    """The program of a route. Around it the maker of an object is recorded, where it makes or deletes one."""
+    track = tracked(call, route, catalog.of(call.mount).routes, parsed.target.path)
+    if track is None:
+        return route.program
+    if track.folder_id and not call.token.acl.allows(UPDATE, f"{SYSTEM.path}/{APPLIED}/{track.folder_id}"):
+        raise Refused(Code.PERMISSION_DENIED)
+    return track.answer
 
 
 def authorise(caller: Caller | None, parsed: ParsedRequest, capability: str, form: type = NoFields) -> None:

@@ -42,6 +42,7 @@ _PROTECTED: Final = frozenset(
     {"auth/token/accessors", "sys/config/cors", "sys/leases", "sys/remount", "sys/seal", "sys/step-down"}
 )
 _PROTECTED_PREFIXES: Final = (
+    "sys/applied",
     "sys/audit",
     "sys/auth/",
     "sys/config/auditing/",

@@ -21,7 +21,7 @@ from ..deadline import Deadline
 from ..effects import ABSENT, Instant, Program
 from ..errors import Code, Refused, without_provider_code
 from ..forms import INTEGER, TEXT, ParsedFields, Schema, bounded, defaults_of, setting
-from ..messages import METHODS, NO_HEADERS, READ, Answer, Operation
+from ..messages import METHODS, NO_HEADERS, READ, WRITE, Answer, Operation
 from ..mounts import Mount
 from ..store import NO_CHANGES, Changes, Found
 from ..tokens import Caller, Token
@@ -279,6 +279,12 @@ class RouteTable:
     @cached_property
     def fixed(self) -> Mapping[tuple[str, Operation], Route]:
         return {(route.path, route.operation): route for route in self.routes if ":" not in route.path}
+
+    @cached_property
+    def kept(self) -> frozenset[str]:
+        """The patterns of objects that a write makes and a deletion removes."""
+        deleted = {route.path for route in self.routes if route.operation is Operation.DELETE}
+        return frozenset(route.path for route in self.routes if route.operation is WRITE and route.path in deleted)
 
     def find(self, path: str, operation: Operation) -> tuple[Route, Mapping[str, str]] | Code:
         """The row for a path and an operation with its captures, or why there is none. Specific rows go first."""

@@ -23,6 +23,7 @@ TOKENS: Final = "token/"
 POLICIES: Final = "policy/"
 NODES: Final = "node/"
 APPLIED: Final = "applied/"
+FOLDERS: Final = "folder/"
 
 
 def node(node_id: str) -> str:
@@ -77,9 +78,28 @@ def certificates(object_id: str) -> str:
     return f"certificates/{object_id}"
 
 
-def applied(folder: str) -> str:
-    """What was made out of a folder of files."""
-    return f"{APPLIED}{folder}"
+def applied(name: str) -> str:
+    """What clients of earlier versions said that they had made out of a folder of this name."""
+    return f"{APPLIED}{name}"
+
+
+def folder(folder_id: str) -> str:
+    """A folder of files that is applied."""
+    return f"{FOLDERS}{folder_id}"
+
+
+def made(path: str) -> str:
+    """The folder that made the object at a path."""
+    return f"made/{path}"
+
+
+def made_by(folder_id: str, path: str) -> str:
+    """Index: an object that a folder made."""
+    return f"{all_made_by(folder_id)}{path}"
+
+
+def all_made_by(folder_id: str) -> str:
+    return f"made-by/{folder_id}/"
 
 
 def mount(mount_id: str) -> str:

@@ -234,6 +234,10 @@ class Records:
         await self.commit(Changes(expects, put, () if put else (key,)))
         return changed
 
+    def with_added(self, added: Callable[[Changes], Program[Changes]]) -> Records:
+        """The same records, each commit of which also does what `added` answers for it."""
+        return _WithAdded(self, added)
+
     async def learn_keys(self) -> None:
         """Read the ring of the store, and hold the keys that other nodes have added."""
         if self._read_keyring is not None:
@@ -261,6 +265,18 @@ class Records:
         if expects:
             raise Conflict("a commit was not written")
         raise Refused(Code.COMMIT_UNRESOLVED)
+
+
+class _WithAdded(Records):
+    """Records whose commits do more than the program asks for."""
+
+    def __init__(self, records: Records, added: Callable[[Changes], Program[Changes]]) -> None:
+        super().__init__(records.sealer, records._cache, records._read_keyring)
+        self._added = added
+
+    async def commit(self, changes: Changes, nonces: bytes = b"") -> int:
+        added = await self._added(changes)
+        return await super().commit(changes | added, b"" if added.puts else nonces)
 
 
 async def _entries(keys: Sequence[str]) -> dict[str, Entry]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from ..client import Address, ServiceRefused
-from ..folders import carry_out, plan, write_files
+from ..folders import OperatorsSecrets, Source, carry_out, plan, write_files
 from ..folders import export as read_service
 from ..terminal import Exit, Failed, Format, Output, with_output
 from .connection import service_with_token, tell, told, with_address
@@ -25,7 +26,8 @@ WIDTH: Final = 60
 @click.option("--dry-run", is_flag=True, help="Show the difference alone. Exit code 3: there is one.")
 @click.option("--prune", is_flag=True, help="Remove what the folder made and has no more, but for mounts.")
 @click.option("--prune-mounts", is_flag=True, help="As --prune, and mounts with all that is below them.")
-@click.option("--name", default="", metavar="NAME", help="What the service knows the folder by. Default: its own name.")
+@click.option("--id", "folder_id", default="", metavar="ID", help="The id of a folder that cannot be written.")
+@click.option("--adopt", is_flag=True, help="Take over what this folder made at another place or by an old version.")
 @click.option("--replace-root-secret", is_flag=True, help="Also put secrets over those that the service made itself.")
 @with_address
 @with_output()
@@ -34,7 +36,8 @@ def apply(
     dry_run: bool,
     prune: bool,
     prune_mounts: bool,
-    name: str,
+    folder_id: str,
+    adopt: bool,
     replace_root_secret: bool,
     address: Address,
     output: Output,
@@ -45,10 +48,14 @@ def apply(
     policy may be sys/policies/acl/web.hcl. What differs is shown first. Fields that a file does not have stay as they
     are, and what has no file is left alone. A secret is { env = "NAME" } or { file = "PATH" }: it is written when it is
     another one than was applied last, and stays away where the service has made one itself.
+
+    The first apply writes the id of the folder to the file .cloudid-folder: keep it with the folder.
     """
     with told():
         service = service_with_token(address)
-        found = plan(service, folder, os.environ, name=name, prunes=prune, prunes_mounts=prune_mounts)
+        source = Source(folder=folder, host=socket.gethostname(), id=folder_id, adopts=adopt)
+        secrets = OperatorsSecrets(folder, os.environ)
+        found = plan(service, source, secrets, prunes=prune, prunes_mounts=prune_mounts)
         rows = list(found.rows())
         shown = rows if output.format is Format.JSON else [_shortened(row) for row in rows]
         output.rows(shown, COLUMNS, "nothing differs")

@@ -15,7 +15,7 @@ import click
 from attrs import frozen
 
 from cloudid_core.mounts import AUTH, SECRET
-from cloudid_core.permissions.table import CHECK, Api, Feature, features_of
+from cloudid_core.permissions.table import CHECK, FEATURES, Api, Feature, features_of
 from cloudid_core.values.secret import Secret
 
 from ..client import RESOURCE, Address, Service, ServiceRefused
@@ -106,6 +106,9 @@ def azure(
         service = service_with_token(address)
         found = _tried(service, plan, client_id, _secret(client_secret) if client_secret else Secret(), wait)
     rows, mending = list(found.rows()), list(found.mending(client_id))
+    if found.unknown:
+        names = ", ".join(found.unknown)
+        tell(f"warning: this client does not know these permissions and prints no command for them: {names}")
     lines = [table(rows, ("", "what", "found")), *(["", *mending, f"# {LATE}"] if mending else [])]
     output.text(
         "\n".join(lines), {"proof": [dict(zip(("granted", "what", "found"), row, strict=True)) for row in rows]}
@@ -220,7 +223,8 @@ class Plan:
     def consents(self, permissions: Sequence[str]) -> Iterator[str]:
         """Application permissions in the directory, and an administrator's consent."""
         for each in permissions:
-            role = f"az ad sp show --id {GRAPH} --query \"appRoles[?value=='{each}'].id\" -o tsv"
+            query = shlex.quote(f"appRoles[?value=='{each}'].id")
+            role = f"az ad sp show --id {GRAPH} --query {query} -o tsv"
             yield f"az ad app permission add --id $APP --api {GRAPH} --api-permissions $({role})=Role"
         if OWNED in permissions:
             yield "az ad app owner add --id $APP --owner-object-id $PRINCIPAL"
@@ -262,7 +266,12 @@ class Proof:
 
     def mending(self, client_id: str) -> Iterator[str]:
         """The commands that grant what is missing."""
-        missing = [(scope, need) for scope in self.answers for need in self._needs(scope) if need["granted"] is False]
+        missing = [
+            (scope, need)
+            for scope in self.answers
+            for need in self._needs(scope)
+            if need["granted"] is False and _is_known(need)
+        ]
         directory = sorted({need["any_of"][0] for _, need in missing if need["api"] == Api.DIRECTORY.value})
         if missing:
             yield f"APP={shlex.quote(client_id)}"
@@ -272,9 +281,25 @@ class Proof:
             yield from self.plan.grants(sorted(actions), [scope])
         yield from self.plan.consents(directory)
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The permissions that the service calls missing and that this client's own table does not have."""
+        needs = [need for scope in self.answers for need in self._needs(scope)]
+        return tuple(sorted({str(need["any_of"][0]) for need in needs if not _is_known(need)}))
+
     def _needs(self, scope: str, feature: str = "") -> list[Mapping[str, Any]]:
         names = [feature] if feature else [each.name for each in self.plan.features]
         return [need for each in self.answers[scope]["features"] if each["feature"] in names for need in each["needs"]]
+
+
+def _is_known(need: Mapping[str, Any]) -> bool:
+    """Whether this client's own table has a permission: a service could name any, and choose its own rights so."""
+    return any(
+        need["api"] == known.api.value and tuple(need["any_of"]) == known.any_of
+        for kind in FEATURES
+        for feature in features_of(kind)
+        for known in feature.needs
+    )
 
 
 def _tried(service: Service, plan: Plan, client_id: str, secret: Secret, wait: float) -> Proof:

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 from attrs import field, frozen
 
+from cloudid_core.applied import HEADER as FOLDER_HEADER
 from cloudid_core.effects import HttpRequest, HttpResponse
 from cloudid_core.errors import CloudidError
 from cloudid_core.values import coercion, duration
@@ -120,6 +121,8 @@ class Service:
     pause: Callable[[float], None] = time.sleep
     wrap_ttl: str = ""
     """For how long each answer is wrapped; empty: it is not."""
+    folder_id: str = ""
+    """The applied folder that writes and deletions are for; empty: none."""
 
     def read(self, path: str, **query: str) -> dict[str, Any]:
         """As `ask`, with GET."""
@@ -140,6 +143,8 @@ class Service:
         headers = {"x-service-token": self.token.reveal()} if self.token else {}
         if self.wrap_ttl:
             headers["x-service-wrap-ttl"] = self.wrap_ttl
+        if self.folder_id:
+            headers[FOLDER_HEADER] = self.folder_id
         content = b"" if body is None else msgspec.json.encode(body)
         request = HttpRequest(method, url, headers, content)
         for _ in range(RETRIES):

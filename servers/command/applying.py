@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -20,15 +19,17 @@ from cloudid_core.values.secret import Secret
 
 from ..client import Address, ServiceRefused
 from ..client import Service as Client
-from ..folders import carry_out, plan
+from ..folders import ServersSecrets, Source, carry_out, plan
 from ..host import App, Host
 from ..http1 import Head
 from ..logs import describe_error
-from ..settings import MASTER_KEY_VARIABLE, ServerSettings
+from ..settings import ServerSettings
 
 NAME: Final = "apply"
 """What audit entries show of the token."""
 HERE: Final = "127.0.0.1"
+HOST: Final = "(the server)"
+"""In the record of a folder: whichever node leads applies it."""
 TOKEN_SECONDS: Final = 3600
 RETRY_SECONDS: Final = 60.0
 
@@ -102,10 +103,11 @@ class Applying:
         self._service.context.node.note(HealthProblem.FOLDER_NOT_APPLIED, told)
 
     def _apply(self, token: Secret) -> None:
-        """In a thread. Who writes the folder cannot have the master key by it."""
+        """In a thread. Writers of the folder get no secret of the server that `apply_secrets` does not hold."""
+        server = self._server
         asked = _InProcess(Address(""), token, send_to=self._send)
-        variables = {name: value for name, value in os.environ.items() if name != MASTER_KEY_VARIABLE}
-        todo = plan(asked, Path(self._server.apply_folder), variables, prunes=self._server.apply_prune)
+        source = Source(folder=Path(server.apply_folder), host=HOST, id=server.apply_folder_id)
+        todo = plan(asked, source, ServersSecrets(server.apply_secrets), prunes=server.apply_prune)
         warnings: list[str] = []
         carry_out(asked, todo, warnings.append)
         left = [*todo.withheld, *todo.left]

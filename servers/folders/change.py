@@ -13,8 +13,9 @@ from cloudid_core.rotation import MADE_HERE, OTHER, SAME
 from cloudid_core.values.secret import Secret
 
 from ..client import Service, ServiceRefused
-from ..paths import fields_at, is_secret, route_at
-from .files import APPLIED, AUDIT, CONFIG, MOUNTS, Declared, FolderRefused, secret_of
+from ..paths import fields_at, is_secret
+from .files import AUDIT, CONFIG, MOUNTS, Declared, FolderRefused
+from .secrets import Secrets
 
 NEW: Final = "(new)"
 SECRET: Final = "(secret)"
@@ -54,11 +55,6 @@ class Change:
     is_new: bool
     differences: tuple[Difference, ...]
 
-    @property
-    def makes(self) -> bool:
-        """Whether it makes something that can be removed again."""
-        return self.is_new and route_at(self.declared.path, Operation.DELETE) is not None
-
     def write(self, service: Service, *, replaces_root_secret: bool = False) -> tuple[str, ...]:
         """Make it so, and answer the service's warnings. A secret that the service made stays unless it is replaced."""
         path, body = self.declared.path, dict(self.declared.fields)
@@ -77,23 +73,12 @@ class Change:
             yield {"path": self.declared.path, "field": each.name, "is": found, "becomes": each.wanted}
 
 
-def changes(service: Service, folder: Iterable[Declared], variables: Mapping[str, str]) -> list[Change]:
+def changes(service: Service, folder: Iterable[Declared], secrets: Secrets) -> list[Change]:
     """The writes that are missing, in their order. Raises `FolderRefused` for what no write can bring about."""
-    return [change for declared in folder if (change := _change(service, declared, variables)) is not None]
+    return [change for declared in folder if (change := _change(service, declared, secrets)) is not None]
 
 
-def remembered(service: Service, name: str) -> frozenset[str]:
-    """The paths of what a folder of this name has made."""
-    found = asked(service, "GET", f"{APPLIED}/{name}")
-    return frozenset(found["data"]["paths"] if found else ())
-
-
-def remember(service: Service, name: str, made: Iterable[str]) -> None:
-    """Have the service know what a folder of this name has made."""
-    service.ask("POST", f"{APPLIED}/{name}", {"paths": sorted(made)})
-
-
-def _change(service: Service, declared: Declared, variables: Mapping[str, str]) -> Change | None:
+def _change(service: Service, declared: Declared, secrets: Secrets) -> Change | None:
     found = _found(service, declared)
     wanted, known = _fields(declared)
     different = tuple(
@@ -101,7 +86,7 @@ def _change(service: Service, declared: Declared, variables: Mapping[str, str]) 
         for name, value in wanted.items()
         if not is_secret(known[name]) and not _is_same(known[name], value, shown := _shown(found or {}, known[name]))
     )
-    different += tuple(_secrets(service, declared, [name for name in wanted if is_secret(known[name])], variables))
+    different += tuple(_secrets(service, declared, [name for name in wanted if is_secret(known[name])], secrets))
     is_new = not found or not any(found.values())
     if not different and not is_new:
         return None
@@ -121,14 +106,12 @@ def _fields(declared: Declared) -> tuple[dict[str, Any], dict[str, Field]]:
     return wanted | tuned, {**known, **tunable}
 
 
-def _secrets(
-    service: Service, declared: Declared, names: Iterable[str], variables: Mapping[str, str]
-) -> Iterator[Difference]:
+def _secrets(service: Service, declared: Declared, names: Iterable[str], secrets: Secrets) -> Iterator[Difference]:
     """The secrets that were not applied last, by what the service says of them: it alone can compare them."""
     for name in names:
         if declared.name != CONFIG:
             raise FolderRefused(f"{declared.path}: {name} is a secret, and files have those of configurations only")
-        secret = secret_of(f"{declared.path}: {name}", declared.fields[name], declared.folder, variables)
+        secret = secrets.find(f"{declared.path}: {name}", declared.fields[name])
         judged = asked(service, "POST", f"{declared.path}/{WRITTEN_BY_FOLDER}", {name: secret.reveal()})
         verdict = judged["data"][name] if judged else OTHER  # there is no mount yet
         if verdict != SAME:

@@ -6,12 +6,9 @@ a policy. Which paths can be kept so follows from the tables of routes.
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Iterable, Mapping
-from errno import EINVAL
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, Final
 
 from attrs import field, frozen
@@ -19,10 +16,10 @@ from attrs import field, frozen
 from cloudid_core.errors import CloudidError
 from cloudid_core.messages import Operation
 from cloudid_core.mounts import AUTH, SYSTEM
-from cloudid_core.values.secret import Secret
 
 from ..machine import why_unreadable
 from ..paths import route_at
+from .confined import read_below
 
 TOML: Final = ".toml"
 HCL: Final = ".hcl"
@@ -34,17 +31,13 @@ MOUNTS: Final = (f"{SYSTEM.path}/auth", f"{SYSTEM.path}/mounts")
 CONFIG: Final = "config"
 QUOTAS: Final = f"{SYSTEM.path}/quotas/{CONFIG}"
 """The one configuration that is always there."""
-APPLIED: Final = f"{SYSTEM.path}/applied"
-"""Where the service remembers what a folder made."""
-NOT_KEPT: Final = (f"{SYSTEM.path}/policy/", f"{SYSTEM.path}/mounts/{AUTH}/", f"{APPLIED}/")
-"""Old names of others, and what is remembered of folders."""
+NOT_KEPT: Final = (f"{SYSTEM.path}/policy/", f"{SYSTEM.path}/mounts/{AUTH}/", f"{SYSTEM.path}/applied/")
+"""Old names of others, and the records of folders."""
 MOST: Final = 10_000
 """Files of a folder."""
 LONGEST: Final = 1 << 20
 """Bytes of a file."""
 ENV: Final = "env"
-LONGEST_SECRET: Final = 4096
-"""Characters."""
 
 
 class FolderRefused(CloudidError):
@@ -57,7 +50,6 @@ class Declared:
 
     path: str
     fields: Mapping[str, Any] = field(repr=False)
-    folder: Path
 
     @property
     def parent(self) -> str:
@@ -119,7 +111,7 @@ def no_longer_in(folder: Iterable[Declared], made: Iterable[str], *, with_mounts
     What is below a mount goes with it; without `with_mounts`, mounts stay.
     """
     there = {declared.path.lower() for declared in folder}
-    gone = [Declared(path, {}, Path()) for path in made if path.lower() not in there]
+    gone = [Declared(path, {}) for path in made if path.lower() not in there]
     mounts = [each for each in gone if each.is_mount and with_mounts]
     ended = tuple(below(each.path) for each in mounts)
     others = [each for each in gone if not each.is_mount and not each.path.startswith(ended)]
@@ -137,8 +129,7 @@ def _read(file: Path, folder: Path) -> Declared:
     if not is_kept(path) or (file.suffix == HCL and not path.startswith(f"{POLICIES}/")):
         raise FolderRefused(f"{shown}: nothing is kept at {path}, so a folder cannot have it")
     try:
-        with open(file, "rb", opener=_regular) as opened:
-            content = opened.read(LONGEST + 1)
+        content = read_below(folder, shown.as_posix(), LONGEST + 1)
         text = content.decode("utf-8-sig")
         fields = {POLICY: text} if file.suffix == HCL else tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -149,40 +140,4 @@ def _read(file: Path, folder: Path) -> Declared:
         raise FolderRefused(f"{shown} is longer than {LONGEST} bytes")
     if file.suffix == HCL and not text.strip():
         raise FolderRefused(f"{shown} is empty: for a policy that grants nothing, write a comment")
-    return Declared(path, fields, folder)
-
-
-class NotRegular(OSError):
-    """It is no regular file. To read a pipe may take for ever."""
-
-
-def _regular(path: str, flags: int) -> int:
-    """Opens a file that holds its content. Raises `OSError`."""
-    descriptor = os.open(path, flags | os.O_NONBLOCK)
-    if not S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise NotRegular(EINVAL, "it is no regular file")
-    return descriptor
-
-
-def secret_of(where: str, source: Any, folder: Path, variables: Mapping[str, str]) -> Secret:
-    """The secret that a source names, `{ env = "NAME" }` or `{ file = "PATH" }`, which starts at the folder.
-
-    `where`: the field, for what is said of it. Raises `FolderRefused`.
-    """
-    match source:
-        case {"env": str(name)} if len(source) == 1:
-            secret = variables.get(name, "")
-            if not secret:
-                raise FolderRefused(f"{where}: set the environment variable {name}")
-        case {"file": str(name)} if len(source) == 1:
-            try:
-                with open(folder / name, encoding="utf-8", opener=_regular) as file:
-                    secret = file.read(LONGEST_SECRET).strip()
-            except (OSError, UnicodeError) as error:
-                raise FolderRefused(f"{where}: {name} cannot be read: {why_unreadable(error)}") from None
-            if not secret:
-                raise FolderRefused(f"{where}: {name} is empty")
-        case _:
-            raise FolderRefused(f'{where} is a secret: say {{ env = "NAME" }} or {{ file = "PATH" }}')
-    return Secret(secret)
+    return Declared(path, fields)

@@ -211,7 +211,13 @@ class ServerSettings:
         PATH,
         "",
         "Folder that the server applies by itself when it begins to lead the background work, as each does when it "
-        "starts, and at SIGHUP. Who may write it can read what the server can. Empty: none.",
+        "starts, and at SIGHUP. Its writers have the rights of `apply_policies`. Empty: none.",
+    )
+    apply_folder_id: str = setting(
+        TEXT, "", "Id of `apply_folder`, 32 hexadecimal digits. Empty: the server keeps it in the folder's own file."
+    )
+    apply_secrets: str = setting(
+        PATH, "", "Folder below which the files of secrets lie that `apply_folder` may name. Empty: none."
     )
     apply_policies: tuple[str, ...] = setting(
         POLICIES, ("apply",), "Policies of the token that the server applies the folder with; not `root`."

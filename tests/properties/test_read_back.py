@@ -78,7 +78,12 @@ PLACES: Final = (
         least={"rate": 1, "path": "cloud"},
     ),
     Place(path="sys/quotas/lease-count/Web", row="secret system quotas/lease-count/:name", least={"max_leases": 1}),
-    Place(path="sys/applied/web", row="secret system applied/:name", unread={"paths": "`test_applied` reads it back"}),
+    Place(
+        path=f"sys/applied/{'a' * 32}",
+        row="secret system applied/:name",
+        least={"path": "/srv/shop", "host": "one"},
+        unread={"adopt": "how to write, not what", "former": "how to write, not what"},
+    ),
     Place(path="sys/quotas/config", row="secret system quotas/config"),
     Place(path="sys/mounts/cloud/tune", row="secret system mounts/*path/tune", unread={**TUNING, "token_type": "none"}),
     Place(path="sys/auth/cloud/tune", row="secret system auth/*path/tune", unread=TUNING),

@@ -18,6 +18,7 @@ from tests.installation import ROOT, Installation, Reply
 from tests.logins import login_config, login_form
 
 POLICY: Final = 'path "cloud/creds/web" {\n  capabilities = ["read"]\n}\n'
+FOLDER: Final = "5e1f0c3a9b7d4826a1c4e8f20d6b9357"
 SHOP: Final = 'path "identity/oidc/token/shop" {\n  capabilities = ["read"]\n}\n'
 SCOPE: Final = "https://management.azure.com/.default"
 LONGEST: Final = 60
@@ -288,10 +289,10 @@ def _quotas(story: _Story) -> None:
         story.show("DELETE", f"sys/quotas/{kind}/{name}")
     story.show("POST", "sys/quotas/config", {"rate_limit_exempt_paths": ["sys/health"]})
     story.show("GET", "sys/quotas/config")
-    story.show("POST", "sys/applied/shop", {"paths": ["auth/cloud/role/web"]})
-    story.show("GET", "sys/applied/shop")
+    story.show("POST", f"sys/applied/{FOLDER}", {"path": "/srv/shop", "host": "build"})
+    story.show("GET", f"sys/applied/{FOLDER}")
     story.show("LIST", "sys/applied")
-    story.show("DELETE", "sys/applied/shop")
+    story.show("DELETE", f"sys/applied/{FOLDER}")
 
 
 def _wrapping(story: _Story) -> None:

@@ -54,7 +54,7 @@ def folder(cloud: Cloud, tmp_path: Path) -> Path:
         },
     )
     with (tmp_path / "folder/auth/cloud/config.toml").open("a") as file:
-        file.write('client_secret = { file = "../secret" }\n')
+        file.write('client_secret = { file = "secret" }\n')
     return tmp_path / "folder"
 
 
@@ -66,7 +66,9 @@ def fill(folder: Path, files: Mapping[str, Mapping[str, object]]) -> None:
 
 def prepared(name: str, place: Path, cloud: Cloud, server: Mapping[str, object]) -> Deployment:
     (place / "server").mkdir()
-    return Deployment.prepare(name, place / "server", cloud.url, {}, {"apply_folder": "../folder", **server})
+    return Deployment.prepare(
+        name, place / "server", cloud.url, {}, {"apply_folder": "../folder", "apply_secrets": "..", **server}
+    )
 
 
 def problems(client: httpx.Client) -> list[Any]:
@@ -109,7 +111,7 @@ def test_machines_log_in_after_every_start_rotation_and_reload(
         reload(server)
         wait_until(lambda: is_applied(client) and problems(client) == [])
         entries = [json.loads(line) for line in (tmp_path / "server/audit/audit.jsonl").read_text().splitlines()]
-        writers = [e["auth"] for e in entries if e.get("auth") and e["request"]["path"] == "sys/applied/folder"]
+        writers = [e["auth"] for e in entries if e.get("auth") and e["request"]["path"].startswith("sys/applied/")]
         assert {(by["display_name"], by["token_type"], *by["policies"]) for by in writers} == {
             ("apply", "batch", "apply")
         }

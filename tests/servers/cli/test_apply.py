@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -206,38 +207,64 @@ def test_a_rotated_secret_survives_a_restart_a_reload_and_the_folder(
             assert client.get("auth/cloud/config").json()["data"]["client_secret"] == "wrong"
 
 
+def recorded(site: Site, folder: str) -> list[str]:
+    folder_id = Path(folder, ".cloudid-folder").read_text().strip()
+    paths: list[str] = site.ask("GET", f"sys/applied/{folder_id}")["data"]["paths"]
+    return paths
+
+
+def test_folders_with_one_last_name_keep_each_others_objects(site: Site, operator: Shell, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        policies = tmp_path / name / "config/sys/policies/acl"
+        policies.mkdir(parents=True)
+        (policies / f"of-{name}.hcl").write_text(POLICY)
+        assert operator("apply", str(tmp_path / name / "config"), "--prune").code == 0
+    assert {"of-a", "of-b"} <= {*site.ask("LIST", "sys/policies/acl")["data"]["keys"]}
+
+
+def test_a_copy_of_a_folder_is_noticed_and_has_to_adopt(operator: Shell, fill: Fill, tmp_path: Path) -> None:
+    folder = fill({"sys/policies/acl/copied.hcl": POLICY})
+    assert operator("apply", folder).code == 0
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    (copy / "sys/policies/acl/copied.hcl").unlink()
+    shown = operator("apply", str(copy), "--prune")
+    assert (shown.code, "--adopt" in shown.err) == (1, True), shown.err
+    assert operator("apply", folder, "--dry-run").json == [], "it is still there"
+    assert [row["becomes"] for row in operator("apply", str(copy), "--prune", "--adopt").json] == ["(removed)"]
+
+
 def test_only_what_the_folder_made_is_removed(site: Site, operator: Shell, fill: Fill) -> None:
     """Roles with --prune, mounts only with --prune-mounts; what was there before stays."""
     site.ask("POST", "sys/policies/acl/before", {"policy": 'path "x" { capabilities = ["read"] }'})
     files = a_service(site, "prune") | {"sys/policies/acl/before.hcl": POLICY}
     folder = fill(files)
-    assert operator("apply", folder, "--name", "shop").code == 0
+    assert operator("apply", folder).code == 0
     for name in files:
         (Path(folder) / name).unlink()
 
-    shown = operator("apply", folder, "--name", "shop", "--dry-run", "--prune")
+    shown = operator("apply", folder, "--dry-run", "--prune")
     removed = [row["path"] for row in shown.json]
     assert (shown.code, removed[0]) == (3, "auth/token/roles/prune")
     assert not {"sys/auth/prune", "sys/policies/acl/before"} & {*removed}
-    assert operator("apply", folder, "--name", "another", "--prune").json == []
-    told = operator("apply", folder, "--name", "shop")
+    told = operator("apply", folder)
     assert (told.code, "--prune removes them" in told.err) == (0, True)
 
-    assert operator("apply", folder, "--name", "shop", "--prune").code == 0
-    assert operator("apply", folder, "--name", "shop", "--prune").json == []
+    assert operator("apply", folder, "--prune").code == 0
+    assert operator("apply", folder, "--prune").json == []
     assert site.ask("GET", "sys/policies/acl/before")["data"]["policy"] == POLICY
     assert "prune/" in site.ask("GET", "sys/auth")["data"]
-    assert operator("apply", folder, "--name", "shop", "--prune-mounts").code == 0
+    assert operator("apply", folder, "--prune-mounts").code == 0
     assert "prune/" not in site.ask("GET", "sys/auth")["data"]
-    assert site.ask("GET", "sys/applied/shop")["data"]["paths"] == []
+    assert recorded(site, folder) == []
 
 
 def test_what_is_refused_is_not_remembered(site: Site, operator: Shell, fill: Fill) -> None:
     """What was made before it is, and what stands behind it is not."""
     texts = {"a": "", "b": 'token_period = "soon"\n', "c": ""}
     folder = fill({f"auth/token/roles/{name}.toml": text for name, text in texts.items()})
-    assert operator("apply", folder, "--name", "refused").code == 1
-    assert site.ask("GET", "sys/applied/refused")["data"]["paths"] == ["auth/token/roles/a"]
+    assert operator("apply", folder).code == 1
+    assert recorded(site, folder) == ["auth/token/roles/a"]
 
 
 def test_what_a_killed_apply_has_made_is_removed_by_a_later_one(site: Site, operator: Shell, fill: Fill) -> None:
@@ -247,12 +274,12 @@ def test_what_a_killed_apply_has_made_is_removed_by_a_later_one(site: Site, oper
     def made() -> set[str]:
         return {*site.ask("LIST", "sys/policies/acl")["data"]["keys"]} & {*names}
 
-    command = [sys.executable, "-m", "cloudid_servers.cli", "apply", folder, "--name", "killed"]
+    command = [sys.executable, "-m", "cloudid_servers.cli", "apply", folder]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
         wait_until(lambda: bool(made()))
         process.kill()
     assert made()
     for file in Path(folder, "sys/policies/acl").iterdir():
         file.unlink()
-    assert operator("apply", folder, "--name", "killed", "--prune").code == 0
+    assert operator("apply", folder, "--prune").code == 0
     assert not made()
