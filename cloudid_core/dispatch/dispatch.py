@@ -10,9 +10,10 @@ the store then. Whatever the outcome, it counts only if that table still stands;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
+from attrs import evolve
 from msgspec.structs import replace
 
 from ..applied import PATH as APPLIED
@@ -20,7 +21,7 @@ from ..applied import tracked
 from ..audit import AuditContext
 from ..context import Context
 from ..deadline import Deadline
-from ..effects import Now, Program, Record
+from ..effects import Now, Record
 from ..errors import Code, HostFailure, MountsChanged, RecordFailed, Refused, StoreFailed
 from ..forms import (
     NOTHING_GIVEN,
@@ -242,11 +243,10 @@ async def execute(
     call: Call, route: Route, parsed: ParsedRequest, quotas: Quotas, exchange: Exchange, catalog: Catalog
 ) -> Response:
     """Run the program of a route for a caller who may, and wrap its answer where the request asks for that."""
-    program = route.program
     if not (route.public or route.any_token):
         capability = await needed_capability(route, call) if route.exists else parsed.target.capability
         authorise(call.caller, parsed, capability, route.form)
-        program = tracking(call, route, parsed, catalog)
+        route = tracking(call, route, parsed, catalog)
     if exchange.role and (limit := quotas.rate_limit_of(parsed.target.path, exchange.role)):
         count_request(call.context, quotas, limit, exchange)
     if parsed.body or route.requires_all:
@@ -261,7 +261,7 @@ async def execute(
     if exchange.trail is not None:
         await Record(exchange.received(request_entries(exchange)))
     exchange.is_executed = True
-    answer = exchange.unwrapped = complete(await program(call), route, call)
+    answer = exchange.unwrapped = complete(await route.program(call), route, call)
     response = render(answer, request_id=exchange.request_id, mount_type=call.mount.shown_type, held=call.held)
     if wrapping is not None and answer.can_be_wrapped:
         answer = await wrap(call.context, answer, response.body, wrapping, call.held)
@@ -282,14 +282,14 @@ async def needed_capability(route: Route, call: Call) -> str:
     return route.operation.value if exists else CREATE
 
 
-def tracking(call: Call, route: Route, parsed: ParsedRequest, catalog: Catalog) -> Callable[[Call], Program[Answer]]:
-    """The program of a route. Around it the maker of an object is recorded, where it makes or deletes one."""
+def tracking(call: Call, route: Route, parsed: ParsedRequest, catalog: Catalog) -> Route:
+    """The route, with a program that also records the maker of an object, where it makes or deletes one."""
     track = tracked(call, route, catalog.of(call.mount).routes, parsed.target.path)
     if track is None:
-        return route.program
+        return route
     if track.folder_id and not call.token.acl.allows(UPDATE, f"{SYSTEM.path}/{APPLIED}/{track.folder_id}"):
         raise Refused(Code.PERMISSION_DENIED)
-    return track.answer
+    return evolve(route, program=track.answer)
 
 
 def authorise(caller: Caller | None, parsed: ParsedRequest, capability: str, form: type = NoFields) -> None:
