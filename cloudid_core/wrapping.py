@@ -7,6 +7,7 @@ wrapping token with it, so that they end with it even if the process dies before
 from __future__ import annotations
 
 from contextlib import suppress
+from math import ceil
 from typing import Final
 
 import msgspec
@@ -30,7 +31,10 @@ ANSWER_LIMIT: Final = 256 * 1024
 MOST_WAITING: Final = 1000
 """How many answers wrapped for one token may wait at a time."""
 
-COME_AGAIN: Final = 60.0
+MOST_KIBIBYTES: Final = 16 * 1024
+"""The size of all answers wrapped for one principal that may wait at a time."""
+
+RETRY_INTERVAL: Final = 60.0
 """Seconds after which to try again when so many wait."""
 
 
@@ -80,17 +84,34 @@ def spent_token(token: Token, now: Instant, request_id: str) -> Token:
     return replace(token, expires_at=now, has_dependants=False, display_name=request_id)
 
 
-async def check_waiting(context: Context, token_id: str, now: Instant) -> None:
-    """`WRAPPED_COUNT_EXCEEDED` when too many answers wrapped for a token wait; requests under way are not counted."""
+async def check_waiting(context: Context, token_id: str, principal: str, now: Instant) -> None:
+    """`WRAPPED_COUNT_EXCEEDED` when too many answers wrapped for a token, or for its principal, wait.
+
+    Requests under way are not counted. A principal that logs in again and again is still one; empty: it has no bound.
+    """
     waiting = await ListKeys(keys.all_wrapped_by(token_id), keys.wrapped_until(token_id, now), MOST_WAITING)
     if len(waiting) >= MOST_WAITING:
-        raise Refused(Code.WRAPPED_COUNT_EXCEEDED, retry_after=COME_AGAIN)
+        raise Refused(Code.WRAPPED_COUNT_EXCEEDED, retry_after=RETRY_INTERVAL)
+    if principal:
+        await check_principal(principal, now)
 
 
-async def wrapping_token(context: Context, path: str, ttl: int, begins_by: Instant, wrapped_by: str = "") -> Issue:
+async def check_principal(principal: str, now: Instant) -> None:
+    """`WRAPPED_COUNT_EXCEEDED` when too many answers, or too large ones, wrapped for a principal wait."""
+    prefix, after = keys.all_wrapped_for(principal), keys.wrapped_for_until(principal, now)
+    waiting = await ListKeys(prefix, after, MOST_WAITING)
+    kibibytes = sum(int(key.rpartition("/")[2]) for key in waiting)
+    if len(waiting) >= MOST_WAITING or kibibytes >= MOST_KIBIBYTES:
+        raise Refused(Code.WRAPPED_COUNT_EXCEEDED, retry_after=RETRY_INTERVAL)
+
+
+async def wrapping_token(
+    context: Context, path: str, ttl: int, begins_by: Instant, wrapped_by: str = "", wrapped_for: str = ""
+) -> Issue:
     """A token for an answer that is wrapped by a time, for `ttl` seconds from then on.
 
-    `wrapped_by` is the id of the token that has it wrapped. The answer does not end with that token.
+    `wrapped_by` is the id of the token that has it wrapped, and `wrapped_for` its principal. The answer does not end
+    with that token.
     """
     draft = Token(
         path=path,
@@ -104,6 +125,7 @@ async def wrapping_token(context: Context, path: str, ttl: int, begins_by: Insta
         explicit_max_ttl=ttl,
         num_uses=1,
         wrapped_by=wrapped_by,
+        wrapped_for=wrapped_for,
     )
     return mint(context, draft, (), await RandomBytes(RANDOM_SIZE))
 
@@ -126,7 +148,11 @@ async def wrap(context: Context, answer: Answer, body: bytes, issue: Issue, held
     try:
         if len(body) > ANSWER_LIMIT:
             raise Refused(Code.WRAPPED_ANSWER_TOO_LARGE)
-        await _keep(context, wrapped, issue.token, now, held)
+        token = replace(issue.token, wrapped_size=ceil(len(body) / 1024))
+        if not token.wrapped_by and held.token is not None:  # a login: its principal is known only now
+            token = replace(token, wrapped_for=held.token.login_principal)
+            await check_principal(token.wrapped_for, now)
+        await _keep(context, wrapped, token, now, held)
     except CloudidError:
         with suppress(CloudidError):
             await give_back(context, held, tries=TRIES)

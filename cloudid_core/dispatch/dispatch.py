@@ -53,7 +53,7 @@ from ..policies import DENY
 from ..quotas import Quotas, RateLimit, known_quotas, last_quotas, may_look_at_operator, read_quotas, take_request
 from ..routing import Call, Catalog, NoFields, PageForm, Route, RouteTable, help_about, help_about_mount
 from ..store import Found
-from ..tokens import Caller, Issue, accessor_of, acl_of
+from ..tokens import Caller, Issue, accessor_of, acl_of, principal_of
 from ..tokens.authenticate import authenticate
 from ..wrapping import check_waiting, wrap, wrapping_token
 from .audit_entry import request_entries
@@ -253,10 +253,11 @@ async def execute(
         call.given = read_form(route, parsed.body)
     wrapping: Issue | None = None
     if parsed.wrap_ttl and not parsed.target.is_head:
-        path, ttl, wrapped_by = parsed.target.path, parsed.wrap_ttl, call.caller.token.id if call.caller else ""
-        if wrapped_by:
-            await check_waiting(call.context, wrapped_by, call.now)
-        wrapping = await wrapping_token(call.context, path, ttl, call.deadline.at, wrapped_by)
+        path, ttl, wrapped_by, wrapped_for = parsed.target.path, parsed.wrap_ttl, "", ""
+        if call.caller is not None:
+            wrapped_by, wrapped_for = call.caller.token.id, await counted_principal(call, call.caller)
+            await check_waiting(call.context, wrapped_by, wrapped_for, call.now)
+        wrapping = await wrapping_token(call.context, path, ttl, call.deadline.at, wrapped_by, wrapped_for)
         call.wrapping = call.held.wrapping = wrapping.token
     if exchange.trail is not None:
         await Record(exchange.received(request_entries(exchange)))
@@ -271,6 +272,14 @@ async def execute(
         call.held.wrapping = None
     exchange.answer = answer
     return response
+
+
+async def counted_principal(call: Call, caller: Caller) -> str:
+    """Return the principal whose waiting answers are counted together; empty for root tokens, which have no bound."""
+    if caller.token.is_root:
+        return ""
+    mounts = await mount_table(call.context.records)
+    return await principal_of(call.context, mounts.record, caller.token, call.now)
 
 
 async def needed_capability(route: Route, call: Call) -> str:

@@ -60,6 +60,21 @@ def wrapped_until(token_id: str, ends_at: Instant) -> str:
     return wrapped_by(token_id, ends_at, "~")
 
 
+def wrapped_for(principal: str, ends_at: Instant, wrapping_id: str, kibibytes: int) -> str:
+    """Index: an answer that was wrapped for a principal, kept until `ends_at`, with its size."""
+    return f"{all_wrapped_for(principal)}{due_time(ends_at)}/{wrapping_id}/{kibibytes}"
+
+
+def all_wrapped_for(principal: str) -> str:
+    """All answers that were wrapped for a principal, those that end first in front."""
+    return f"wrapped-for/{principal}/"
+
+
+def wrapped_for_until(principal: str, ends_at: Instant) -> str:
+    """Sorts after the answers for a principal that end by `ends_at`, and before all others."""
+    return f"{all_wrapped_for(principal)}{due_time(ends_at)}/~"
+
+
 def child(parent_id: str, child_id: str) -> str:
     """Index: a token that dies with its parent."""
     return f"child/{parent_id}/{child_id}"

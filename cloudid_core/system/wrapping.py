@@ -71,8 +71,11 @@ async def rewrap(call: Call) -> Answer:
     """Replaces a wrapping token by another one for the same answer; its time begins anew."""
     token, found = await _find(call)
     wrapped = replace(found.record, created_at=call.now)
-    issue = await wrapping_token(call.context, wrapped.path, wrapped.ttl, call.now, token.record.wrapped_by)
-    fresh = replace(issue.token, has_dependants=wrapped.has_dependants)
+    before = token.record
+    issue = await wrapping_token(
+        call.context, wrapped.path, wrapped.ttl, call.now, before.wrapped_by, before.wrapped_for
+    )
+    fresh = replace(issue.token, has_dependants=wrapped.has_dependants, wrapped_size=before.wrapped_size)
     released = Changes(found.expected) | found.record.release(
         token, spent_token(token.record, call.now, call.request_id)
     )

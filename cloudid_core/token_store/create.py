@@ -208,6 +208,7 @@ def _draft(
         type=token_type,
         renewable=form.renewable and not endless and (role is None or role.renewable),
         parent="" if orphan else parent.id,
+        principal=parent.login_principal,
         parent_created_at=parent.created_at if token_type == BATCH and not orphan else None,
         explicit_max_ttl=explicit_max_ttl,
         period=period,

@@ -11,6 +11,7 @@ from .authenticate import (
     is_valid,
     lineage,
     owner_of,
+    principal_of,
 )
 from .encoding import custom_token, is_id, new_id
 from .hierarchy import revoke, settle_children, tie

@@ -109,6 +109,14 @@ async def lineage(context: Context, mounts: MountTable, token: Token, now: Insta
     return ()
 
 
+async def principal_of(context: Context, mounts: MountTable, token: Token, now: Instant) -> str:
+    """Return the principal that a token counts for: that of its login, otherwise its oldest living ancestor."""
+    if token.login_principal:
+        return token.login_principal
+    line = await lineage(context, mounts, token, now)
+    return line[-1].login_principal or line[-1].id if line else token.id
+
+
 async def is_valid(context: Context, mounts: MountTable, token: Token, now: Instant) -> bool:
     """Whether a token is alive, its mount exists, and so it is with all its parents."""
     return bool(await lineage(context, mounts, token, now))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 
 import msgspec
@@ -50,6 +51,12 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     has_dependants: bool = False
     wrapped_by: str = ""
     """Of a wrapping token: the id of the token whose request had the answer wrapped. Empty: a login had none."""
+    wrapped_for: str = ""
+    """Of a wrapping token: the principal that had the answer wrapped, as `principal`."""
+    wrapped_size: int = 0
+    """Of a wrapping token: the size of the answer in KiB, rounded up."""
+    principal: str = ""
+    """Of a token that another one created: the principal of that one. `principal_of` reads it."""
     released: bool = False
     """Dead, but its children live on as orphans. The entry stays until the last of them names no parent."""
 
@@ -86,6 +93,18 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.display_name.removeprefix(f"{mount}-")
 
     @property
+    def login_principal(self) -> str:
+        """The principal behind a login, or behind the login that this token goes back to; empty if there was none.
+
+        A digest, since the store shows names of entries: who logs in at one mount again is the same principal.
+        """
+        if self.principal:
+            return self.principal
+        if self.mount_id == TOKEN.id or not self.role:
+            return ""
+        return hashlib.sha256(f"{self.mount_id}/{self.principal_id}".encode()).hexdigest()[:32]
+
+    @property
     def is_root(self) -> bool:
         return "root" in self.policies
 
@@ -108,10 +127,14 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def wrapped_keys(self) -> tuple[str, ...]:
         """The entries of the answer that a wrapping token stands for."""
-        answer = keys.wrapped(self.id)
-        if not self.wrapped_by or self.expires_at is None:
+        answer, ends_at = keys.wrapped(self.id), self.expires_at
+        if ends_at is None:
             return (answer,)
-        return (answer, keys.wrapped_by(self.wrapped_by, self.expires_at, self.id))
+        by_token = (keys.wrapped_by(self.wrapped_by, ends_at, self.id),) if self.wrapped_by else ()
+        by_principal = (
+            (keys.wrapped_for(self.wrapped_for, ends_at, self.id, self.wrapped_size),) if self.wrapped_for else ()
+        )
+        return (answer, *by_token, *by_principal)
 
     def dependant_keys(self, lease_id: str, child_id: str) -> tuple[str, ...]:
         """The entries that make a lease and a token end with this one, by their ids; empty: there is none."""

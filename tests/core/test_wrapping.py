@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,10 +16,10 @@ from cloudid_core.store import keys
 from cloudid_core.store.records import Found, encode
 from cloudid_core.testing import Crashed, Fault, FaultKind, every_fault
 from cloudid_core.tokens.record import Token
-from cloudid_core.wrapping import ANSWER_LIMIT, MOST_WAITING, Wrapped, spent_token
+from cloudid_core.wrapping import ANSWER_LIMIT, MOST_KIBIBYTES, MOST_WAITING, Wrapped, spent_token
 from tests.engines import SecretsEngine, engine_with_roles
 from tests.installation import Installation, Reply
-from tests.logins import configure_logins, login_form
+from tests.logins import LOGIN, configure_logins, log_in, login_form
 from tests.tokens import is_valid, new_token
 
 CREDS = "cloud/creds/existing"
@@ -235,6 +235,54 @@ def test_so_many_answers_of_a_token_wait_at_a_time() -> None:
     assert world.ask("GET", "sys/mounts", x_vault_wrap_ttl=str(TTL)).status == 429
     world.advance(TTL)
     wrapped(world, "sys/wrapping/wrap", "POST", {"a": 1})
+
+
+def logged_in() -> tuple[Installation, Callable[[], str]]:
+    """An installation, and what logs its machine in and returns the token."""
+    world = Installation()
+    machine = configure_logins(world, token_policies="maker")
+    world.must(
+        "POST", "sys/policies/acl/maker", {"policy": 'path "auth/token/*" { capabilities = ["update", "sudo"] }'}
+    )
+    return world, lambda: str(log_in(world, machine)["client_token"])
+
+
+def wrap_content(world: Installation, token: str, content: str) -> Reply:
+    return world.ask("POST", "sys/wrapping/wrap", {"a": content}, token, x_vault_wrap_ttl="2764800")
+
+
+def test_the_answers_that_wait_for_a_principal_are_bounded_however_often_it_logs_in() -> None:
+    world, log_in_again = logged_in()
+    largest = "x" * 250 * 1024
+    answers = [wrap_content(world, log_in_again(), largest).status for _ in range(80)]
+    fit = MOST_KIBIBYTES // 251 + 1
+    assert answers == [200] * fit + [429] * (80 - fit)
+    child = world.must("POST", "auth/token/create", {}, log_in_again()).auth["client_token"]
+    orphan = world.must("POST", "auth/token/create-orphan", {"type": "batch"}, log_in_again()).auth["client_token"]
+    assert [wrap_content(world, token, "small").status for token in (child, orphan)] == [429, 429]
+    assert wrap_content(world, new_token(world, policies=["default"]), "small").status == 200, "another principal"
+
+
+def test_wrapped_logins_of_a_machine_are_bounded() -> None:
+    """Nobody presents a token with a login, so the machine itself is what they have in common."""
+    world, log_in_again = logged_in()
+    log_in_again()
+    form = login_form(world, world.scene["machines"][0])
+    answers = [world.ask("POST", LOGIN, form, "", x_vault_wrap_ttl="2764800").status for _ in range(MOST_WAITING + 2)]
+    assert answers == [200] * MOST_WAITING + [429, 429]
+    assert len(world.keys(keys.TOKENS)) == 2 * MOST_WAITING + 2, "a refused login leaves no token"
+
+
+def test_a_token_without_a_login_counts_with_its_oldest_ancestor() -> None:
+    world = Installation()
+    orphan = world.must("POST", "auth/token/create-orphan", {"policies": ["default"]}).auth["client_token"]
+    first = world.must("POST", "auth/token/create", {"policies": ["maker"]}).auth["client_token"]
+    world.must("POST", "sys/policies/acl/maker", {"policy": 'path "auth/token/create" { capabilities = ["update"] }'})
+    children = [world.must("POST", "auth/token/create", {}, first).auth["client_token"] for _ in range(80)]
+    answers = [wrap_content(world, child, "x" * 250 * 1024).status for child in children]
+    assert 429 in answers
+    assert wrap_content(world, first, "small").status == 429
+    assert wrap_content(world, orphan, "small").status == 200
 
 
 @pytest.mark.parametrize("end", ["unwrap", "rewrap", "revoke", "expire"])

@@ -39,6 +39,7 @@ PREFIXES = [
     (keys.mount_leases, lambda owner, name: keys.mount_lease(owner, name)),
     (keys.token_leases, lambda owner, name: keys.token_lease(owner, name)),
     (keys.all_wrapped_by, lambda owner, name: keys.wrapped_by(owner, 5.0, name)),
+    (keys.all_wrapped_for, lambda owner, name: keys.wrapped_for(owner, 5.0, name, 1)),
     (keys.intents, lambda owner, name: keys.intent(owner, name)),
     (lambda owner: keys.due_queue("m", owner), lambda owner, name: keys.due(5, owner, "m", name)),
     (lambda owner: keys.due_queue(owner, "k"), lambda owner, name: keys.due(5, "k", owner, name)),
@@ -69,6 +70,7 @@ def test_families_of_entries_do_not_mix() -> None:
         keys.LEASES: keys.lease("a"),
         keys.token_leases("a"): keys.token_lease("a", "b"),
         keys.all_wrapped_by("a"): keys.wrapped_by("a", 1, "b"),
+        keys.all_wrapped_for("a"): keys.wrapped_for("a", 1, "b", 1),
         keys.DUE: keys.due(1, "a", "m", "b"),
         keys.STUCK: keys.stuck("m", "a"),
     }
