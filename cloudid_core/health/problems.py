@@ -130,6 +130,10 @@ class HealthProblem(Enum):
         'the token role {role} has more values in "{field}" than may be written: each token made with it is slow',
         'POST auth/token/roles/{role} {{"{field}": "…"}}',
     )
+    POLICY_STAR_LITERAL = (
+        'a value in allowed_parameters of the policy {policy} has "*" inside, where it does not stand for any text',
+        'POST sys/policies/acl/{policy} {{"policy": "…"}}',
+    )
     SELF_TARGET = (
         "the role {role} of {mount} points at an application that the service proves itself with",
         "DELETE {mount}/{path}",

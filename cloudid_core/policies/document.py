@@ -52,9 +52,9 @@ KEYS: Final[Mapping[str, str]] = {
     "policy": "the older spelling of `capabilities`: one level",
     "required_parameters": "a list of fields that the request must have",
     "allowed_parameters": "fields that it may have, each with a list of values; `[]`: any value. Every other field is"
-    ' refused, unless `"*" = []` allows the rest',
+    ' refused, unless `"*" = []` allows the rest. Each element of a list must match a value',
     "denied_parameters": "fields that it must not have, each with a list of values; `[]`: no value, and `*`: no field."
-    " They go before `allowed_parameters`, and are compared without case",
+    " They go before `allowed_parameters`, and are compared without case. One element of a list that matches is enough",
     "min_wrapping_ttl": "the answer must be wrapped, for so long at least",
     "max_wrapping_ttl": "the answer must be wrapped, for so long at most",
     "comment": "nothing: it is for readers",
@@ -76,11 +76,22 @@ class Rule:
     pattern: str
     capabilities: frozenset[str] = field(converter=_deny_alone)
     allowed_parameters: Values = field(factory=dict)
+    """In a value, `*` at either end stands for any text."""
     denied_parameters: Values = field(factory=dict)
+    """In a value, each `*` stands for any text."""
     required_parameters: tuple[str, ...] = ()
     min_wrapping_ttl: int = 0
     """Seconds; 0: no bound."""
     max_wrapping_ttl: int = 0
+
+    @property
+    def has_inner_stars(self) -> bool:
+        """Whether it allows a value with a `*` inside, which stands for itself. New policies must not have one."""
+        return any(
+            isinstance(value, str) and "*" in value[1:-1]
+            for values in self.allowed_parameters.values()
+            for value in values
+        )
 
 
 @frozen
@@ -90,6 +101,10 @@ class Policy:
     name: str
     text: str
     rules: tuple[Rule, ...]
+
+    @property
+    def has_inner_stars(self) -> bool:
+        return any(rule.has_inner_stars for rule in self.rules)
 
 
 def parse(name: str, text: str) -> Policy:
@@ -188,6 +203,8 @@ def _rule(pattern: str, block: dict[str, Json]) -> Rule:
         min_wrapping_ttl=duration.seconds(block.get("min_wrapping_ttl")),
         max_wrapping_ttl=duration.seconds(block.get("max_wrapping_ttl")),
     )
+    if rule.has_inner_stars:
+        raise ValueError("a value of allowed_parameters may have * at its ends only, not inside")
     if 0 < rule.max_wrapping_ttl < rule.min_wrapping_ttl:
         raise ValueError("max_wrapping_ttl is less than min_wrapping_ttl")
     return rule
@@ -213,18 +230,27 @@ def _texts(block: dict[str, Json], key: str) -> list[str]:
 
 
 def _values(block: dict[str, Json], key: str) -> Values:
-    members = block.get(key, {})
-    if not isinstance(members, dict) or not all(
-        isinstance(values, list) and all(_is_value(value) for value in values) for values in members.values()
+    """The parameters of a rule. HCL has them in an object, or in blocks, which are a list of objects."""
+    objects = block.get(key, {})
+    objects = objects if isinstance(objects, list) else [objects]
+    members = [member for each in objects if isinstance(each, dict) for member in each.items()]
+    if not all(isinstance(each, dict) for each in objects) or not all(
+        isinstance(values, list) and all(map(_is_value, values)) for _, values in members
     ):
-        raise ValueError(f"{key} must map names to lists of texts, integers or booleans")
-    if len({name.lower() for name in members}) != len(members):
+        raise ValueError(f"{key} must map names to lists of texts, integers, booleans, lists or objects")
+    if len({name.lower() for name, _ in members}) != len(members):
         raise ValueError(f"{key} repeats a name")
-    return {name.lower(): tuple(values) for name, values in members.items()}
+    return {name.lower(): tuple(values) for name, values in members}
 
 
 def _is_value(value: Json) -> bool:
-    return isinstance(value, str) or (isinstance(value, int) and abs(value) < 2**63)
+    match value:
+        case list():
+            return all(map(_is_value, value))
+        case dict():
+            return all(map(_is_value, value.values()))
+        case _:
+            return isinstance(value, str) or (isinstance(value, int) and abs(value) < 2**63)
 
 
 def _refuse(detail: str) -> NoReturn:

@@ -1,7 +1,8 @@
 """HCL: the text of a policy as plain objects.
 
-A policy is data: blocks, assignments, texts, integers, booleans and lists. What else the language has (templates,
-heredocs, expressions) is refused. So are two equal assignments, of which one would win: a `deny` could be lost.
+A policy is data: blocks, assignments, texts, integers, booleans and lists. As in the first version of the language, a
+comma may follow each assignment and block, and names may be in quotes. What else the language has (templates, heredocs,
+expressions) is refused. So are two equal assignments, of which one would win: a `deny` could be lost.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def parse(text: str) -> dict[str, Json]:
     reader = _Reader(text)
     members = reader.body(1)
     if reader.kind != "end":
-        reader.refuse()
+        reader.refuse("expected a name ")
     return members
 
 
@@ -60,21 +61,29 @@ class _Reader:
         token = _TOKEN.match(self._text, self._start)
         self._tokens += 1
         if token is None:
-            self.refuse()
+            self.refuse(self._fault())
         if self._tokens > MOST_TOKENS:
             self.refuse("too large ")
         self.kind, self._token, self._end = token.lastgroup, token[0], token.end()
 
-    def refuse(self, what: str = "") -> NoReturn:
+    def _fault(self) -> str:
+        """Why no token begins here."""
+        if self._text.startswith("/*", self._start):
+            return "a comment is not closed "
+        if self._text.startswith('"', self._start):
+            return "a text is not closed on its line, or has a template "
+        return "expected a name, a text in quotes, a whole number or one of { } [ ] , = : "
+
+    def refuse(self, what: str) -> NoReturn:
         line = self._text.count("\n", 0, self._start) + 1
         column = self._start - self._text.rfind("\n", 0, self._start)
         raise Refused(Code.POLICY_INVALID, f"{what}at line {line}, column {column}") from None
 
     def body(self, depth: int) -> dict[str, Json]:
-        """Assignments and blocks, up to a brace that closes or the end."""
+        """Assignments and blocks, up to a brace that closes or the end; a comma may follow each."""
         members: dict[str, Json] = {}
         assigned: set[str] = set()
-        while self.kind == "name":
+        while self.kind in ("name", "text"):
             name = self._label()
             if name in (members if self._token == "=" else assigned):
                 self.refuse("repeated assignment ")
@@ -84,6 +93,8 @@ class _Reader:
                 members[name] = self._value(depth)
             else:
                 members.setdefault(name, []).append(self._block(depth))
+            if self._token == ",":
+                self._advance()
         return members
 
     def _block(self, depth: int) -> dict[str, Json]:
@@ -92,15 +103,15 @@ class _Reader:
         if self.kind in ("text", "name"):
             label = self._label()
             return {label: self._block(depth + 1)}
-        self._skip("{")
+        self._skip("{", "= or {")
         members = self.body(depth + 1)
-        self._skip("}")
+        self._skip("}", "a name or }")
         return members
 
     def _value(self, depth: int) -> Json:
         if self.kind == "text":
             return self._label()
-        if self.kind == "mark":
+        if self._token in ("[", "{"):
             self._bound(depth)
             return self._list(depth + 1) if self._token == "[" else self._object(depth + 1)
         if self.kind == "number":
@@ -108,7 +119,7 @@ class _Reader:
         elif self.kind == "name" and self._token in _CONSTANTS:
             value = _CONSTANTS[self._token]
         else:
-            self.refuse("a text is not quoted " if self.kind == "name" else "")
+            self.refuse("a text is not quoted " if self.kind == "name" else "expected a value ")
         self._advance()
         return value
 
@@ -118,7 +129,7 @@ class _Reader:
         while self._token != "]":
             values.append(self._value(depth))
             if self._token != "]":
-                self._skip(",")
+                self._skip(",", ", or ]")
         self._skip("]")
         return values
 
@@ -130,7 +141,7 @@ class _Reader:
             name = self._label()
             if name in members:
                 self.refuse("repeated assignment ")
-            self._skip(":" if self._token == ":" else "=")
+            self._skip(":" if self._token == ":" else "=", "= or :")
             members[name] = self._value(depth)
             if self._token == ",":
                 self._advance()
@@ -146,7 +157,7 @@ class _Reader:
             except msgspec.DecodeError:
                 self.refuse("a text has a bad escape ")
         elif self.kind not in ("name", "number"):
-            self.refuse()
+            self.refuse("expected a name or a text ")
         self._advance()
         return label
 
@@ -154,7 +165,7 @@ class _Reader:
         if depth > DEEPEST:
             self.refuse("too deep ")
 
-    def _skip(self, mark: str) -> None:
+    def _skip(self, mark: str, expected: str = "") -> None:
         if self._token != mark:
-            self.refuse()
+            self.refuse(f"expected {expected or mark} ")
         self._advance()

@@ -1,18 +1,22 @@
 """Parameters: which fields a request may carry under a rule, and with which values.
 
-Requests spell one thing in several ways, and a rule means all of them: a deprecated name is the same field, a value is
-compared as the route parses it ("1h" is 3600), and a list is compared element by element. Denied values are compared
-without regard to case.
+Requests spell one thing in several ways, and a rule means all of them: a deprecated name is the same field, and values
+are compared as JSON in the normal form of the route's field ("1h" is 3600). A list is compared element by element,
+unless the value of the rule is a list itself. Denied values are compared without regard to case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from itertools import chain
 from typing import Final
 
+import msgspec
 from attrs import frozen
 
-from ..forms import Field, Json
+from ..forms import Field, FieldType, Json
 from ..values import computed, fold
 from .document import Rule, Values
 
@@ -20,6 +24,8 @@ CHECKED: Final = frozenset({"create", "read", "update", "patch"})
 """The operations whose parameters are checked."""
 MOST_COMPARISONS: Final = 100_000
 """How many times a value of a request may be compared with a value of a rule: some 30 ms of work."""
+_PIECE: Final = 256
+"""As many characters take as long to compare as a short text."""
 
 NO_FIELDS: Final[Mapping[str, Field]] = {}
 
@@ -35,9 +41,7 @@ def fit(rule: Rule, parameters: Mapping[str, Json], fields: Mapping[str, Field] 
     listed = sum(map(len, (*rule.allowed_parameters.values(), *rule.denied_parameters.values())))
     if listed and listed * sum(map(_size, parameters.values())) > MOST_COMPARISONS:
         return False
-    given = [
-        _Parameter(name, _names(name, fields.get(name)), value, fields.get(name)) for name, value in parameters.items()
-    ]
+    given = [_Parameter(name, value, fields.get(name), parameters.keys()) for name, value in parameters.items()]
     if not all(any(name in each.names and each.is_given for each in given) for name in rule.required_parameters):
         return False
     if any(_is_denied(each, rule.denied_parameters) for each in given):
@@ -46,10 +50,10 @@ def fit(rule: Rule, parameters: Mapping[str, Json], fields: Mapping[str, Field] 
 
 
 def _size(value: Json) -> int:
-    """How many elements a value has at most."""
+    """How many comparisons with one value of a rule a value takes at most."""
     if isinstance(value, str):
-        return value.count(",") + 1
-    return len(value) if isinstance(value, list) else 1
+        return value.count(",") + 1 + len(value) // _PIECE
+    return sum(map(_size, value)) if isinstance(value, list) else 1
 
 
 def merged(first: Values, second: Values) -> Values:
@@ -62,48 +66,194 @@ def merged(first: Values, second: Values) -> Values:
     }
 
 
-@frozen
+# Normal JSON values
+
+
+def normal_json(value: Json, field: Field | None) -> Json:
+    """The value of a request or a rule, as JSON in the normal form of a field. `ValueError`: the field refuses it.
+
+    Without a field a scalar is its text, because clients spell `5` as "5" too.
+    """
+    kind = field.kind if field else _UNKNOWN
+    return _plain(kind.show(kind.normal(kind.parse(value))))
+
+
+def _plain(value: Json) -> Json:
+    """JSON of plain types, in which equal numbers are equal: 5.0 is 5."""
+    match value:
+        case list() | tuple():
+            return [_plain(element) for element in value]
+        case Mapping():
+            return {name: _plain(member) for name, member in value.items()}
+        case msgspec.Raw():
+            return _plain(computed(value))
+        case float() if value.is_integer():
+            return int(value)
+        case _:
+            return value
+
+
+def _changed(value: Json, change: Callable[[str], str]) -> Json:
+    """JSON whose texts are changed."""
+    match value:
+        case str():
+            return change(value)
+        case list():
+            return [_changed(element, change) for element in value]
+        case dict():
+            return {change(name): _changed(member, change) for name, member in value.items()}
+        case _:
+            return value
+
+
+def _unknown(value: Json) -> Json:
+    match value:
+        case list():
+            return [_unknown(element) for element in value]
+        case dict():
+            return {name: _unknown(member) for name, member in value.items()}
+        case None:
+            return None
+        case _:
+            return _text(_plain(value))
+
+
+_UNKNOWN: Final = FieldType("any JSON value", _unknown)
+"""What the route does not know, and therefore does not use."""
+
+
+def _text(value: Json) -> str | None:
+    """A normal scalar as a pattern is compared with it; `None`: null, or not a scalar."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return str(value)
+        case _:
+            return None
+
+
+def _exact(value: Json) -> str:
+    """A text that is equal for equal JSON values only: `true` and 1 differ."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+# Both sides of a comparison
+
+
+@frozen(slots=False)  # it has cached properties
 class _Parameter:
     """A parameter as it was given, and the route's field for it, if there is one."""
 
     name: str
-    names: frozenset[str]
-    """The names that rules may use for it, in lower case."""
-    value: Json
+    raw: Json
     field: Field | None
+    beside: Iterable[str]
+    """The names of all parameters of the request."""
 
-    @property
-    def is_given(self) -> bool:
-        if self.field is None:  # fields are in lower case: the route takes `TTL` for nothing it knows
-            return self.name in self.names
-        return self.parses and not self.field.kind.is_absent(self.value)
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names that rules may use for it, in lower case."""
+        names = (self.name,) if self.field is None else (self.field.name, self.field.old_name)
+        return frozenset(name.lower() for name in names if name)
+
+    @cached_property
+    def _read(self) -> list[Json]:
+        return _read(self.raw, self.field)
 
     @property
     def parses(self) -> bool:
-        return self.field is None or _parsed(self.value, self.field) is not None
+        return bool(self._read)
 
     @property
-    def values(self) -> list[str]:
-        """The elements of the value, as the route parses them."""
-        parsed = _parsed(self.value, self.field) if self.field else None
-        return _elements(self.value) if parsed is None else parsed
+    def value(self) -> Json:
+        """The normal form of what parses."""
+        return self._read[0]
 
-    def listed(self, values: tuple[Json, ...]) -> list[str]:
-        """The values of a rule, as they are written and as the route would understand them."""
-        texts = [_text(each) for each in values]
-        return texts + [text for each in values if self.field for text in _parsed(each, self.field) or ()]
+    @property
+    def is_given(self) -> bool:
+        """Whether the route takes it for given. It reads an old name only where the new one is not used."""
+        if self.field is None:  # fields are in lower case: the route takes `TTL` for nothing it knows
+            return self.name in self.names
+        is_read = self.name == self.field.name or self.field.name not in self.beside
+        return is_read and self.parses and not self.field.kind.is_absent(self.raw)
+
+    @property
+    def is_caseless(self) -> bool:
+        """Whether the field takes the value in capitals for the same."""
+        in_capitals = _read(_changed(self.raw, str.upper), self.field)
+        return _exact(in_capitals) == _exact(self._read)
 
 
-def _names(name: str, field: Field | None) -> frozenset[str]:
-    return frozenset(each.lower() for each in ((name,) if field is None else (field.name, field.old_name)) if each)
+@frozen
+class _Listed:
+    """The values of a rule, as a field understands them: lists and elements by their `_exact` texts, and patterns."""
+
+    lists: frozenset[str]
+    elements: frozenset[str]
+    patterns: tuple[str, ...]
 
 
-def _parsed(value: Json, field: Field) -> list[str] | None:
-    """The elements of a value in the normal form of a field; `None` when it does not parse."""
+def _allowing(values: Iterable[Json], given: _Parameter) -> _Listed:
+    """Values that allow. A text that the field splits into several elements allows the list of them as a whole."""
+    lists: list[Json] = []
+    elements: list[Json] = []
+    for value in values:
+        match _read_value(value, given.field):
+            case [[element]] if not isinstance(value, list):
+                elements.append(element)
+            case [list() as whole]:
+                lists.append(whole)
+            case [element]:
+                elements.append(element)
+    patterns = [value for value in values if isinstance(value, str) and (value[:1] == "*" or value[-1:] == "*")]
+    if any(pattern != fold(pattern) for pattern in patterns) and given.is_caseless:
+        patterns = [fold(pattern) for pattern in patterns]
+    return _Listed(frozenset(map(_exact, lists)), frozenset(map(_exact, elements)), tuple(patterns))
+
+
+def _denying(values: Iterable[Json], given: _Parameter) -> _Listed:
+    """Values that deny, in lower case. A text that the field splits into several elements denies each of them.
+
+    A text that the field refuses counts as a pattern: its author meant something else than a whole value.
+    """
+    lists: list[Json] = []
+    elements: list[Json] = []
+    patterns: list[str] = []
+    for value in values:
+        read = _read_value(value, given.field)
+        match read:
+            case [[_, *_] as several] if not isinstance(value, list):
+                elements += several
+            case [list() as whole]:
+                lists.append(whole)
+            case [element]:
+                elements.append(element)
+        if isinstance(value, str) and ("*" in value or not read):
+            patterns += [piece.strip() for piece in value.split(",")] if isinstance(given.value, list) else [value]
+    return _Listed(_folded(lists), _folded(elements), tuple(map(fold, patterns)))
+
+
+def _read(value: Json, field: Field | None) -> list[Json]:
+    """The normal form of a value, alone in a list; an empty one if the field refuses it."""
     try:
-        return _elements(field.kind.show(field.kind.normal(field.kind.parse(value))))
+        return [normal_json(value, field)]
     except ValueError:
-        return None
+        return []
+
+
+def _read_value(value: Json, field: Field | None) -> list[Json]:
+    """As `_read`, of a value of a rule: an object may be the element of a list."""
+    return _read(value, field) or (_read([value], field) if isinstance(value, dict) else [])
+
+
+def _folded(values: Iterable[Json]) -> frozenset[str]:
+    return frozenset(_exact(_changed(value, fold)) for value in values)
+
+
+# The decision
 
 
 def _is_denied(given: _Parameter, denied: Values) -> bool:
@@ -114,9 +264,14 @@ def _is_denied(given: _Parameter, denied: Values) -> bool:
         return False
     if not all(named) or not given.parses:
         return True
-    listed = [fold(each) for values in named for each in given.listed(values)]
-    spelled = [fold(each) for each in (_text(given.value), *_elements(given.value), *given.values)]
-    return any(_matches(each, pattern) for each in spelled for pattern in listed)
+    listed = _denying(list(chain.from_iterable(named)), given)
+    value = _changed(given.value, fold)
+    elements = value if isinstance(value, list) else [value]
+    return (
+        _exact(value) in listed.lists
+        or any(_exact(element) in listed.elements for element in elements)
+        or any(_fits_denial(element, pattern) for element in elements or [""] for pattern in listed.patterns)
+    )
 
 
 def _is_allowed(given: _Parameter, allowed: Values) -> bool:
@@ -125,48 +280,52 @@ def _is_allowed(given: _Parameter, allowed: Values) -> bool:
         named = [allowed["*"]]
     if not named or not given.parses:
         return False
-    listed = [each for values in named for each in given.listed(values)]
-    if not all(named) or _text(given.value) in listed:
+    if not all(named):
         return True
-    elements = given.values
-    return bool(elements) and all(any(_matches(each, pattern) for pattern in listed) for each in elements)
+    listed = _allowing(list(chain.from_iterable(named)), given)
+    value = given.value
+    elements = value if isinstance(value, list) else [value]
+    return _exact(value) in listed.lists or (
+        bool(elements)
+        and all(
+            _exact(element) in listed.elements or any(_fits(element, pattern) for pattern in listed.patterns)
+            for element in elements
+        )
+    )
 
 
-def _elements(value: Json) -> list[str]:
-    match value:
-        case list():
-            return [_text(element).strip() for element in value]
-        case str():
-            return [element.strip() for element in value.split(",")]
-        case _:
-            return [_text(value)]
-
-
-def _text(value: Json) -> str:
-    """A scalar as clients may also spell it; a list or object is the empty text, like null."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return str(value).lower()
-    try:
-        number = computed(value)
-    except ValueError:
-        return ""
-    match number:
-        case float() if number.is_integer():
-            return str(int(number))
-        case int() | float():
-            return str(number)
-        case _:
-            return ""
-
-
-def _matches(text: str, pattern: str) -> bool:
-    """Whether a text matches a pattern, in which `*` at either end matches anything."""
+def _fits(element: Json, pattern: str) -> bool:
+    """Whether a scalar matches a pattern, in which `*` at either end stands for any text; `*` alone is any value."""
     open_start, open_end = pattern.startswith("*"), pattern.endswith("*")
     core = pattern[open_start : len(pattern) - open_end]
+    if not core:
+        return True
+    text = _text(element)
+    if text is None:
+        return False
     if open_start and open_end:
         return core in text
-    if open_start:
-        return text.endswith(core)
-    return text.startswith(core) if open_end else text == core
+    return text.endswith(core) if open_start else text.startswith(core)
+
+
+def _fits_denial(element: Json, pattern: str) -> bool:
+    """Whether a denial by a pattern, in which each `*` stands for any text, is about an element.
+
+    It is about all that is not a scalar: its author meant something that the pattern cannot say.
+    """
+    text = _text(element)
+    if text is None:
+        return True
+    first, *rest = pattern.split("*")
+    if not rest:
+        return text == first
+    *inner, last = rest
+    if len(text) < len(first) + len(last) or not (text.startswith(first) and text.endswith(last)):
+        return False
+    place, end = len(first), len(text) - len(last)
+    for piece in inner:
+        place = text.find(piece, place, end)
+        if place < 0:
+            return False
+        place += len(piece)
+    return True

@@ -79,6 +79,15 @@ def _show(allowed: Allowed) -> Json:
     return None if allowed.written is None else list(allowed.written)
 
 
+def _normal(allowed: Allowed) -> Allowed:
+    """With ids in place of their spellings; a name, whose id is unknown, stays as it is written."""
+    if allowed.written is None:
+        return allowed
+    return evolve(
+        allowed, written=tuple(known or name for known, name in zip(allowed.ids, allowed.written, strict=True))
+    )
+
+
 def _refuse_null(raw: object) -> object:
     if raw is None:
         raise ValueError("must be a list: null, for everything, is not possible")
@@ -93,12 +102,14 @@ def _app_roles(raw: object) -> Allowed:
 
 _PAIRS: Final = listed("app roles", AppRoleGrant, ("resource_id",), ("app_role_id",))
 LIST_OR_NULL: Final = schemas.nullable(schemas.LIST)
-SCOPES: Final = FieldType("list of scopes, or null", _listed(_scope), _show, schema=LIST_OR_NULL)
-IDS: Final = FieldType("list of ids, or null", _listed(_guid), _show, schema=LIST_OR_NULL)
-NAMES: Final = FieldType("list of ids or names, or null", _listed(_id_or_name), _show, schema=LIST_OR_NULL)
+SCOPES: Final = FieldType("list of scopes, or null", _listed(_scope), _show, normal=_normal, schema=LIST_OR_NULL)
+IDS: Final = FieldType("list of ids, or null", _listed(_guid), _show, normal=_normal, schema=LIST_OR_NULL)
+NAMES: Final = FieldType(
+    "list of ids or names, or null", _listed(_id_or_name), _show, normal=_normal, schema=LIST_OR_NULL
+)
 
 LISTED_NAMES: Final = FieldType(
-    "list of ids or names", lambda raw: NAMES.parse(_refuse_null(raw)), _show, schema=schemas.LIST
+    "list of ids or names", lambda raw: NAMES.parse(_refuse_null(raw)), _show, normal=_normal, schema=schemas.LIST
 )
 APP_ROLES: Final = FieldType(
     "list of app roles",

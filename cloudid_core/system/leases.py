@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ..effects import ListKeys
 from ..errors import Code, Refused, reason_of, without_provider_code
-from ..forms import BOOLEAN, INTEGER, SECONDS, TEXT, Json, Terms, bounded, grant, one_of, schemas, setting
+from ..forms import BOOLEAN, INTEGER, SECONDS, TEXT, Json, Terms, bounded, grant, one_of, schemas, setting, spellings_of
 from ..leases import (
     Attempts,
     Lease,
@@ -29,7 +29,7 @@ from ..leases import (
 )
 from ..messages import ACCEPTED, LIST, NOTHING, READ, WRITE, Answer
 from ..mounts import AUTH, SYSTEM, mount_table
-from ..policies import load_acl, without_default
+from ..policies import Acl, load_acl, without_default
 from ..routing import DONE, LEFT, PROVIDER, Answers, Call, PageForm, Route, may_read_config, reason_for, route
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..tokens import Token, find_token, lineage
@@ -159,8 +159,13 @@ async def _check_rights(call: Call, lease: Lease, action: str) -> None:
     if mount is None or "lease_id" not in call.captures:
         return
     path = f"{mount.path}/{local_path(lease.id)}"
-    if path != lease.id and not call.token.acl.allows("update", f"sys/leases/{action}/{path}", call.body):
+    if path != lease.id and not _allows(call.token.acl, f"sys/leases/{action}/{path}", call):
         raise Refused(Code.PERMISSION_DENIED)
+
+
+def _allows(acl: Acl, path: str, call: Call) -> bool:
+    """Whether policies let the fields of a request pass at another path than that of the request."""
+    return acl.allows("update", path, call.body, fields=spellings_of(LeaseForm))
 
 
 async def _check_holder(call: Call, lease: Lease, path: str) -> None:
@@ -170,7 +175,7 @@ async def _check_holder(call: Call, lease: Lease, path: str) -> None:
     """
     context, caller = call.context, call.token.token
     others = await load_acl(context, without_default(caller.policies))
-    if others.allows("update", path, call.body):
+    if _allows(others, path, call):
         return
     if caller.is_batch and (caller.parent or caller.mount_id) == (lease.token_id or lease.batch_mount_id):
         return

@@ -25,6 +25,7 @@ from ..health import SEVERAL, HealthProblem, Occurrence
 from ..issuer import unpublished
 from ..leases import Lease
 from ..mounts import AUTH, TOKEN, Mount, MountTable, mount_table
+from ..policies import Policy
 from ..provider import outdated_tenants
 from ..quotas import LONGEST_BLOCK, Quotas
 from ..rotation import credential_risks, find_root, secret_risks, self_targets
@@ -142,6 +143,18 @@ async def roles_of_later_versions(stored: Stored) -> Sequence[Occurrence]:
     return found
 
 
+async def inner_stars(stored: Stored) -> Sequence[Occurrence]:
+    """Policies with a value in `allowed_parameters` that looks like a pattern and is not one."""
+    after = ""
+    found: list[Occurrence] = []
+    while page := await ListKeys(keys.POLICIES, after, PAGE):
+        after = page[-1]
+        for policy in await stored.context.records.find_undamaged(page, Policy):
+            if policy.record.has_inner_stars:
+                found.append({"policy": policy.record.name})
+    return found
+
+
 async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
     """Roles that point at an application which the service proves itself with."""
     targets = await self_targets(stored.context)
@@ -154,6 +167,7 @@ RULES: Final = (
     StoredRule(HealthProblem.QUOTA_BLOCK_CLAMPED, clamped_quota_blocks),
     StoredRule(HealthProblem.ROLE_NEWER_THAN_NODE, roles_of_later_versions),
     StoredRule(HealthProblem.LIST_TOO_LONG, long_lists),
+    StoredRule(HealthProblem.POLICY_STAR_LITERAL, inner_stars),
     StoredRule(HealthProblem.SELF_TARGET, roles_that_lend_the_service),
     StoredRule(HealthProblem.AUDIT_KEYS_SECRET, secret_audit_keys),
     StoredRule(HealthProblem.AUDIT_FILE_ANYWHERE, audit_files_anywhere),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import tomllib
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
@@ -53,7 +52,7 @@ from cloudid_servers.http1.heads import Heads
 from cloudid_servers.http1.reader import Reader
 from cloudid_servers.machine import platform_identity
 from cloudid_servers.settings.settings import SettingsError, read_settings
-from tests.core.policies.test_hcl import read_by_the_library
+from tests.core.policies.test_hcl import in_the_second_version, read_by_the_library
 from tests.core.provider import test_compute as machines
 from tests.core.provider.cloud import TENANT, Setting
 from tests.core.tokens.test_batch import RING, SEALED, TOKEN
@@ -175,14 +174,9 @@ def is_a_bounded_object(raw: bytes, body: Any) -> None:
 # Policies
 
 
-_PIECES: Final = re.compile(r'("(?:[^"\\]|\\.)*")|(?:#|//)[^\n]*|/\*.*?\*/|([^\s"#/]+)', re.DOTALL)
-"""Texts, comments, and all else between blanks."""
-
-
 def hcl_is_the_librarys(text: str, found: object) -> None:
-    """All on one line: the library does not join the lines of a block's head, as HCL's other readers do."""
-    if found is not REFUSED:
-        assert found == read_by_the_library(" ".join("".join(piece.groups("")) for piece in _PIECES.finditer(text)))
+    if found is not REFUSED and (second := in_the_second_version(text)) is not None:
+        assert found == read_by_the_library(second)
 
 
 def policy(text: str) -> document.Policy:

@@ -8,11 +8,13 @@ from typing import Any, Final
 import msgspec
 
 from cloudid_core.errors import Refused
+from cloudid_core.forms import spellings_of
 from cloudid_core.policies import Acl, parse
 from cloudid_core.policies.document import CAPABILITIES, KEYS, LONGEST, OLD_LEVELS, UNSUPPORTED
 from cloudid_core.policies.hcl import DEEPEST, MOST_TOKENS
 from cloudid_core.policies.parameters import MOST_COMPARISONS
 from cloudid_core.testing import World
+from cloudid_core.token_store.create import CreateForm
 
 from .tables import table
 
@@ -49,11 +51,27 @@ PARAMETERS: Final[tuple[tuple[str, dict[str, Any], bool], ...]] = (
     ('allowed_parameters = { "ttl" = ["1h"], "*" = [] }', {"ttl": "2h"}, False),
     ('allowed_parameters = { "policies" = ["web-*"] }', {"policies": ["web-a", "web-b"]}, True),
     ('allowed_parameters = { "policies" = ["web-*"] }', {"policies": ["web-a", "admin"]}, False),
+    ('allowed_parameters = { "policies" = [["web", "app"]] }', {"policies": "app,web"}, True),
+    ('allowed_parameters = { "policies" = [["web", "app"]] }', {"policies": ["web"]}, False),
+    ('allowed_parameters = { "policies" = ["web,app"] }', {"policies": ["web", "app"]}, True),
+    ('allowed_parameters = { "policies" = ["web,app"] }', {"policies": ["web"]}, False),
+    ('allowed_parameters = { "policies" = ["", "web"] }', {"policies": []}, True),
+    ('allowed_parameters = { "policies" = ["", "web"] }', {"policies": ["admin"]}, False),
+    ('allowed_parameters = { "display_name" = ["a, b"] }', {"display_name": "a"}, False),
+    ('allowed_parameters = { "meta" = [{ "team" = "web" }] }', {"meta": {"team": "web"}}, True),
+    ('allowed_parameters = { "meta" = [{ "team" = "web" }] }', {"meta": {"team": "web", "a": "b"}}, False),
+    ('allowed_parameters = { "num_uses" = [1] }', {"num_uses": "many"}, False),
+    ('denied_parameters = { "num_uses" = [1] }', {"num_uses": "many"}, False),
     ('denied_parameters = { "policies" = ["admin"] }', {"policies": ["web", "Admin"]}, False),
+    ('denied_parameters = { "policies" = ["ops.*.head"] }', {"policies": ["ops.network.head"]}, False),
+    ('denied_parameters = { "policies" = [["web", "app"]] }', {"policies": ["app", "web"]}, False),
+    ('denied_parameters = { "policies" = [["web", "app"]] }', {"policies": ["web"]}, True),
     ('denied_parameters = { "no_parent" = [] }', {"no_parent": False}, False),
     ('denied_parameters = { "*" = [] }', {"a": 1}, False),
 )
-"""A rule, the fields of a request, and whether it passes."""
+"""A rule, the fields of a request for a token, and whether it passes."""
+
+FIELDS: Final = spellings_of(CreateForm)
 
 REFUSED: Final = (
     'path "a" { capabilities = ["raed"] }',
@@ -65,6 +83,8 @@ REFUSED: Final = (
     'path "a" { capabilities = [] capabilities = [] }',
     'path "a" { capabilities = read }',
     'path "a" { comment = <<END }',
+    'path "a" { capabilities ["read"] }',
+    'path "a" { allowed_parameters = { ttl = ["1*h"] } }',
     '{"path": {"a": {}, "a": {}}}',
     'path "a" { min_wrapping_ttl = "2m" max_wrapping_ttl = "1m" }',
     'roles "a" { }',
@@ -74,6 +94,10 @@ INTRODUCTION: Final = (
     "A policy is a document of rules, in HCL or JSON; either may come in base64. Examples of use: "
     "[policies](../how-to/policies.md). Every row with a path or a request is executed by a test."
 )
+HCL: Final = (
+    "In HCL a comma may follow each assignment and each block, names may be in quotes, and parameters may be a block "
+    "without `=`."
+)
 PATHS: Final = (
     "Paths are compared without case. **One pattern decides about a path**, and patterns do not add up. Rules for the "
     "same pattern do, of one policy or of several: their capabilities are joined, their parameters too, and `deny` "
@@ -81,9 +105,21 @@ PATHS: Final = (
     "The first line that tells two patterns apart says which one decides:"
 )
 VALUES: Final = (
-    'Values mean what they mean to the route: `3600` is `"1h"`, a list is compared element by element, an old name of '
-    "a field is the field. `*` at either end of a value stands for any text. Parameters count for "
-    "`create`, `read`, `update` and `patch`."
+    'Values are compared as JSON, in the way the route reads them: `3600` is `"1h"`, and an old name of a field is the '
+    "field. Parameters count for `create`, `read`, `update` and `patch`.\n\n"
+    "- A value of a rule means one element of a list. Every element must match a value of `allowed_parameters`, and "
+    "none may match a value of `denied_parameters`. In a field of objects, an object is an element.\n"
+    '- A list as a value, `[["a", "b"]]`, is exactly that list.\n'
+    '- In a field that takes a list, the text `"a, b"` allows exactly that list and denies each of its elements; `""` '
+    "is the empty list. In a field that takes a text, it is that text.\n"
+    "- `*` at either end of a value stands for any text, and `*` alone for any value. In `denied_parameters` `*` may "
+    "also stand inside. In `allowed_parameters` a policy with `*` inside a value is refused; in a policy from before "
+    "that rule such a `*` stands for itself, and health reports the policy. In a list as a value `*` stands for "
+    "itself.\n"
+    "- A pattern is compared with texts, numbers and booleans. An object or null matches only `*` in "
+    "`allowed_parameters`, and every pattern in `denied_parameters`.\n"
+    "- A request whose value the route cannot read is refused by every rule that names the field.\n"
+    "- Capitals count in `allowed_parameters` unless the route ignores them. They never count in `denied_parameters`."
 )
 LEFT_OUT: Final = (
     "What could grant more than its author meant is refused as a whole, with `policy_invalid`, and nothing is stored. "
@@ -99,6 +135,7 @@ LIMITS: Final = (
 def page() -> Iterator[str]:
     yield INTRODUCTION
     yield '```hcl\npath "cloud/creds/web-*" {\n  capabilities = ["read"]\n}\n```'
+    yield HCL
     yield '```json\n{"path": {"cloud/creds/web-*": {"capabilities": ["read"]}}}\n```'
     yield "## Paths"
     yield table(

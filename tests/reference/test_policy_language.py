@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .policy_language import PARAMETERS, PATTERNS, RANKS, acl, capabilities
+from .policy_language import FIELDS, PARAMETERS, PATTERNS, RANKS, acl, capabilities
 
 
 @pytest.mark.parametrize("pattern, meaning, path, other", PATTERNS)
@@ -25,4 +25,4 @@ def test_the_pattern_decides_that_the_page_says(why: str, decides: str, other: s
 @pytest.mark.parametrize("rule, given, passes", PARAMETERS)
 def test_parameters_pass_as_the_page_says(rule: str, given: dict[str, Any], passes: bool) -> None:
     policy = f'path "a" {{ capabilities = ["update"] {rule} }}'
-    assert acl(policy).allows("update", "a", given) is passes
+    assert acl(policy).allows("update", "a", given, fields=FIELDS) is passes

@@ -270,3 +270,24 @@ def test_parameters_can_be_constrained_by_policy(furnished: Installation) -> Non
     assert send(furnished, "POST", "auth/cloud/role/web", b'{"token_ttl": "2h"}', token=token).status == 204
     assert send(furnished, "POST", "auth/cloud/role/web", b'{"token_ttl": "3h"}', token=token).status == 403
     assert send(furnished, "POST", "auth/cloud/role/web", b'{"token_max_ttl": "2h"}', token=token).status == 403
+
+
+CREATE, WEB = "auth/token/create", "auth/cloud/role/web"
+
+
+@pytest.mark.parametrize(
+    "path, values, passing, refused",
+    [
+        (CREATE, 'allowed_parameters = { meta = [{ t = "a" }] }', b'{"meta": {"t": "a"}}', b'{"meta": {"t": "b"}}'),
+        (WEB, 'allowed_parameters = { policies = ["", "a"] }', b'{"policies": "a"}', b'{"policies": ["b"]}'),
+        (WEB, 'denied_parameters = { policies = ["A*Z"] }', b'{"policies": "a"}', b'{"policies": ["abz"]}'),
+        (WEB, 'allowed_parameters { "policies" = [["a"]] },', b'{"policies": "a"}', b'{"policies": ["a", "b"]}'),
+    ],
+    ids=["an object", "an empty text", "a star inside", "a list as a whole"],
+)
+def test_a_policy_compares_whole_values(
+    furnished: Installation, path: str, values: str, passing: bytes, refused: bytes
+) -> None:
+    token = token_with(furnished, f'path "{path}" {{ capabilities = ["update"], {values} }}')
+    assert send(furnished, "POST", path, passing, token=token).status in (200, 204)
+    assert send(furnished, "POST", path, refused, token=token).status == 403

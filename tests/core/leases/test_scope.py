@@ -165,3 +165,20 @@ def test_rights_on_a_path_do_not_reach_the_leases_of_a_mount_that_was_moved_away
     token = world.must("POST", "auth/token/create", wanted).auth["client_token"]
     reply = world.ask("PUT", f"sys/leases/{action}/{lease_id}", token=token)
     assert reply.status == (204 if (status, action) == (200, "revoke") else status)
+
+
+def test_a_field_of_a_moved_lease_is_compared_as_its_route_reads_it() -> None:
+    world, lease_id = moved()
+    denial = 'denied_parameters = { increment = ["1h"] }'
+    rules = (
+        f'path "sys/leases/renew/elsewhere/*" {{ capabilities = ["update"] {denial} }}',
+        'path "sys/leases/renew/cloud/*" { capabilities = ["update"] }',
+    )
+    world.must("PUT", "sys/policies/acl/operator", {"policy": "\n".join(rules)})
+    wanted = {"policies": ["operator"], "no_default_policy": True}
+    token = world.must("POST", "auth/token/create", wanted).auth["client_token"]
+    statuses = {
+        increment: world.ask("PUT", f"sys/leases/renew/{lease_id}", {"increment": increment}, token=token).status
+        for increment in ("3600", "60m", "2h")
+    }
+    assert statuses == {"3600": 403, "60m": 403, "2h": 200}

@@ -135,7 +135,12 @@ def test_a_rule_that_denies_has_no_restrictions() -> None:
         {"path": {"a": {"policy": ["read"]}}},
         {"path": {"a": {"allowed_parameters": ["b"]}}},
         {"path": {"a": {"allowed_parameters": {"b": "c"}}}},
-        {"path": {"a": {"allowed_parameters": {"b": [["c"]]}}}},
+        {"path": {"a": {"allowed_parameters": {"b": [["c", None]]}}}},
+        {"path": {"a": {"allowed_parameters": {"b": [{"c": 0.5}]}}}},
+        {"path": {"a": {"allowed_parameters": {"b": ["c*d"]}}}},
+        {"path": {"a": {"allowed_parameters": {"b": ["*c*d*"]}}}},
+        {"path": {"a": {"allowed_parameters": [{"b": []}, {"B": []}]}}},
+        {"path": {"a": {"allowed_parameters": [[]]}}},
         {"path": {"a": {"allowed_parameters": {"b": [], "B": ["c"]}}}},
         {"path": {"a": {"denied_parameters": {"b": [2**63]}}}},
         {"path": {"a": {"denied_parameters": {"b": [None]}}}},
@@ -150,6 +155,19 @@ def test_a_rule_that_denies_has_no_restrictions() -> None:
 )
 def test_refuses(document: object) -> None:
     refusal(json.dumps(document))
+
+
+def test_a_value_may_be_a_list_or_an_object_as_a_whole() -> None:
+    values = {"b": [["c", "d*e"], {"f": ["g"]}, True]}
+    (rule,) = rules({"path": {"a": {"allowed_parameters": values, "denied_parameters": {"b": ["c*d"]}}}})
+    assert rule.allowed_parameters == {"b": (["c", "d*e"], {"f": ["g"]}, True)}
+    assert rule.denied_parameters == {"b": ("c*d",)}
+
+
+def test_parameters_may_be_blocks_without_an_equals_sign() -> None:
+    text = 'path "a" { denied_parameters { "b" = ["*"] }, denied_parameters { "c" = [] } }'
+    (rule,) = parse("p", text).rules
+    assert rule.denied_parameters == {"b": ("*",), "c": ()}
 
 
 def test_an_answer_may_have_to_be_wrapped_for_one_exact_time() -> None:

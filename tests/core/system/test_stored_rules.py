@@ -15,6 +15,8 @@ from cloudid_core.auth_method.config import Config
 from cloudid_core.effects import Sleep
 from cloudid_core.health.problems import HealthProblem, Occurrence
 from cloudid_core.mounts import TOKEN, MountTable, change_mounts
+from cloudid_core.policies import Policy
+from cloudid_core.policies.document import Rule
 from cloudid_core.quotas import LONGEST_BLOCK, Quotas, RateLimit
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
@@ -89,6 +91,21 @@ def test_token_roles_with_long_lists_are_told_however_many_roles_there_are() -> 
     [detail] = health["problem_details"]
     assert detail["remedy"] == 'POST auth/token/roles/r200 {"disallowed_policies": "…"}'
     world.must("POST", "auth/token/roles/r200", {"disallowed_policies": names[:256]})
+    assert look(world)["problems"] == []
+
+
+def test_policies_with_a_star_inside_an_allowed_value_are_reported_until_they_are_rewritten() -> None:
+    world = Installation()
+    world.must("POST", "sys/policies/acl/good", {"policy": 'path "a" { allowed_parameters = { b = ["c*", "*d*"] } }'})
+    rule = Rule("a", frozenset({"update"}), allowed_parameters={"b": ("c*d",)})
+    for number in range(PAGE + 1):
+        policy = Policy(f"p{number:03}", "", (rule,) if number == PAGE else ())
+        world.perform(world.context.records.commit(Changes({}, {keys.policy(policy.name): policy})))
+    health = look(world)
+    assert health["problems"] == ["policy_star_literal"]
+    [detail] = health["problem_details"]
+    assert detail["remedy"] == f'POST sys/policies/acl/p{PAGE} {{"policy": "…"}}'
+    world.must("POST", f"sys/policies/acl/p{PAGE}", {"policy": 'path "a" { allowed_parameters = { b = ["c*"] } }'})
     assert look(world)["problems"] == []
 
 
