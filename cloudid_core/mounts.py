@@ -143,6 +143,11 @@ class MountTable:
         return {mount.path: mount for mount in self.live}
 
     @cached_property
+    def _behind_longest(self) -> int:
+        """Where the slash behind the longest path of a mount stands, and one more."""
+        return max(map(len, self.by_path)) + 1
+
+    @cached_property
     def by_id(self) -> Mapping[str, Mount]:
         return {mount.id: mount for mount in self.live}
 
@@ -157,12 +162,12 @@ class MountTable:
 
     def route(self, path: str) -> tuple[Mount, str] | None:
         """The mount that a path belongs to, and what is left of the path; no mount is a prefix of another."""
-        end = path.find("/")
+        end = path.find("/", 0, self._behind_longest)  # each slash costs a copy, and a path may have very many
         while end != -1:
             mount = self.by_path.get(path[:end])
             if mount is not None:
                 return mount, path[end + 1 :]
-            end = path.find("/", end + 1)
+            end = path.find("/", end + 1, self._behind_longest)
         mount = self.by_path.get(path)
         return (mount, "") if mount else None
 

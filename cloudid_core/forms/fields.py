@@ -181,7 +181,21 @@ def lasting(most: int, least: int = 0) -> FieldType[int]:
     return bounded(DURATION, least, most)
 
 
+def short(most: int) -> FieldType[str]:
+    """A text that names something: of at most so many characters."""
+
+    def parse(raw: object) -> str:
+        text = coercion.text(raw)
+        if len(text) > most:
+            raise ValueError(f"must be at most {most} characters long")
+        return text
+
+    return FieldType("string", parse, limits={"maxLength": most})
+
+
 TEXT: Final = FieldType("string", coercion.text)
+SHORT: Final = short(1024)
+"""Ids of leases, paths, and places in a list."""
 SECRET: Final = FieldType("string", lambda raw: Secret(coercion.text(raw)), Secret.reveal)
 INTEGER: Final = FieldType("integer", coercion.integer, schema=schemas.INTEGER)
 BOOLEAN: Final = FieldType("bool", coercion.boolean, schema=schemas.BOOLEAN)

@@ -18,11 +18,12 @@ from ..forms import Json
 from ..values import fold
 from .client import Client, pages
 from .groups import add_member, remove_member
-from .objects import Id, address, delete, directory_call, find, find_by_id, literal, select
+from .objects import Id, address, delete, directory_call, find_by_id, literal, select
 from .propagation import FreshObject
 from .responses import is_absent, unless
 
-_ROLES: Final = ("roleManagement", "directory")
+_ROLES: Final = "roleManagement/directory/roleDefinitions"
+_ROLE_ASSIGNMENTS: Final = "roleManagement/directory/roleAssignments"
 _Link = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_-]{1,128}\Z")]
 
 
@@ -62,12 +63,11 @@ class _AppRoleAssignment(msgspec.Struct, rename="camel"):
 
 
 async def directory_role(client: Client, role_id: str) -> DirectoryRole | None:
-    return await find(client, address(client, *_ROLES, "roleDefinitions", role_id), DirectoryRole)
+    return await find_by_id(client, _ROLES, role_id, DirectoryRole)
 
 
 async def directory_roles_by_name(client: Client, name: str) -> list[DirectoryRole]:
-    listing = address(client, *_ROLES, "roleDefinitions", **{"$filter": f"displayName eq {literal(name)}"})
-    return await pages(client, listing, client.cloud.directory_scope, DirectoryRole)
+    return await select(client, _ROLES, f"displayName eq {literal(name)}", DirectoryRole)
 
 
 async def api(client: Client, object_id: str) -> Api | None:
@@ -81,14 +81,14 @@ async def apis_by_name(client: Client, name: str) -> list[Api]:
 async def add_directory_role(client: Client, role_id: str, principal_id: str) -> None:
     """Assign a role in the whole directory; one that is assigned already stays so."""
     body: dict[str, Json] = {"roleDefinitionId": role_id, "principalId": principal_id, "directoryScopeId": "/"}
-    target = address(client, *_ROLES, "roleAssignments")
+    target = address(client, *_ROLE_ASSIGNMENTS.split("/"))
     await _assign(client, target, body, partial(_role_assignments, client, role_id, principal_id))
 
 
 async def remove_directory_role(client: Client, role_id: str, principal_id: str) -> bool:
     """End the assignments of a role to a principal; `False` if none shows."""
     found = await _role_assignments(client, role_id, principal_id)
-    return any([await delete(client, address(client, *_ROLES, "roleAssignments", each)) for each in found])
+    return any([await delete(client, address(client, *_ROLE_ASSIGNMENTS.split("/"), each)) for each in found])
 
 
 async def add_app_role(client: Client, pair: str, principal_id: str) -> None:
@@ -117,8 +117,7 @@ async def _assign(
 
 
 async def _role_assignments(client: Client, role_id: str, principal_id: str) -> list[str]:
-    listing = address(client, *_ROLES, "roleAssignments", **{"$filter": f"principalId eq {literal(principal_id)}"})
-    found = await pages(client, listing, client.cloud.directory_scope, _RoleAssignment)
+    found = await select(client, _ROLE_ASSIGNMENTS, f"principalId eq {literal(principal_id)}", _RoleAssignment)
     return [each.id for each in found if fold(each.role_definition_id) == fold(role_id)]
 
 

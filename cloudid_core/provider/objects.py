@@ -55,8 +55,13 @@ async def find(client: Client, target: str, form: type[T]) -> T | None:
 
 
 async def find_by_id(client: Client, collection: str, object_id: str, form: type[T]) -> T | None:
-    """The object with such an id; `None` also for a text that cannot be an id."""
-    return await find(client, address(client, collection, object_id), form) if _ID.fullmatch(object_id) else None
+    """The object of a collection, which may be below others; `None` also for a text that cannot be an id.
+
+    All ids that a request may name go this way: as a segment of a URL, another text could lead elsewhere.
+    """
+    if not _ID.fullmatch(object_id):
+        return None
+    return await find(client, address(client, *collection.split("/"), object_id), form)
 
 
 async def find_by_key(client: Client, collection: str, key: str, value: str, form: type[T]) -> T | None:
@@ -67,7 +72,7 @@ async def find_by_key(client: Client, collection: str, key: str, value: str, for
 
 async def select(client: Client, collection: str, condition: str, form: type[T]) -> list[T]:
     """All objects of a collection that pass a filter. The directory's lists lag behind."""
-    listing = address(client, collection, **{"$filter": condition})
+    listing = address(client, *collection.split("/"), **{"$filter": condition})
     return await pages(client, listing, client.cloud.directory_scope, form)
 
 

@@ -8,14 +8,13 @@ from typing import Final, TypeVar
 from attrs import evolve, field, frozen
 
 from ..errors import Code, Refused
-from ..forms import BOOLEAN, INTEGER, AsWritten, FieldType, bounded, lasting, one_of, schemas, setting
+from ..forms import BOOLEAN, INTEGER, SHORT, AsWritten, FieldType, bounded, lasting, one_of, schemas, setting
 from ..values import LONGEST_INTERVAL, coercion, fold, listing, names
 
 RATE_LIMIT_PATH: Final = "sys/quotas/rate-limit/"
 LONGEST_BLOCK: Final = 3600
 """Longest `block_interval` in seconds: a longer one would lock its own operators out."""
 MOST_QUOTAS: Final = 1000
-LONGEST_PATH: Final = 1024
 LEAST_RATE: Final = 1e-6
 MOST_RATE: Final = 1e9
 """Bounds of a rate: beyond them, the time after which to come again would not be a number."""
@@ -58,13 +57,7 @@ def _normal_path(path: str) -> str:
     return _without_alias(fold(path.strip("/")))
 
 
-def _path(raw: object) -> str:
-    if len(path := coercion.text(raw)) > LONGEST_PATH:
-        raise ValueError(f"must be at most {LONGEST_PATH} characters long")
-    return path
-
-
-PATH: Final = FieldType("path", _path, normal=_normal_path)
+PATH: Final = evolve(SHORT, name="path", normal=_normal_path)
 PATHS: Final = FieldType("list", listing.comma_list, list, normal=lambda paths: tuple(map(_normal_path, paths)))
 ROLE: Final = FieldType("string", lambda raw: names.identifier(coercion.text(raw)), normal=str.lower)
 

@@ -20,7 +20,7 @@ from ..context import Context, Due
 from ..deadline import Deadline
 from ..effects import ABSENT, Instant, Program
 from ..errors import Code, Refused, without_provider_code
-from ..forms import INTEGER, TEXT, ParsedFields, Schema, bounded, defaults_of, setting
+from ..forms import INTEGER, SHORT, ParsedFields, Schema, bounded, defaults_of, setting
 from ..messages import METHODS, NO_HEADERS, READ, WRITE, Answer, Operation
 from ..mounts import Mount
 from ..store import NO_CHANGES, Changes, Found
@@ -42,7 +42,7 @@ class NoFields:
 class PageForm:
     """Which part of a list is asked for."""
 
-    after: str = setting(TEXT, "", "Only what comes after this key.")
+    after: str = setting(SHORT, "", "Only what comes after this key.")
     limit: int = setting(bounded(INTEGER, -1, 2**31), 0, "At most so many keys; 0 or -1: all.")
 
 

@@ -80,14 +80,14 @@ AT_ONCE: Final = 100
 TEN_YEARS: Final = 10 * 365 * 24 * 3600
 MOST_TAGS: Final = 100
 TAG_LIMIT: Final = 256
-_TAG: Final = re.compile(rf"[^\s\x00-\x1f\x7f-\x9f]{{1,{TAG_LIMIT}}}")
+_TAG: Final = re.compile(rf"\S{{1,{TAG_LIMIT}}}")
 
 
 def _tags(raw: object) -> tuple[str, ...]:
     tags = tuple(filter(None, listing.comma_list(raw)))
-    if len(tags) > MOST_TAGS or not all(_TAG.fullmatch(tag) for tag in tags):
-        limits = f"at most {MOST_TAGS} tags of at most {TAG_LIMIT} characters"
-        raise ValueError(f"must have {limits}, no white space or control characters")
+    if len(tags) > MOST_TAGS or not all(_TAG.fullmatch(tag) and tag.isprintable() for tag in tags):
+        limits = f"at most {MOST_TAGS} tags of at most {TAG_LIMIT} printable characters"
+        raise ValueError(f"must have {limits}, without white space")
     return tags
 
 

@@ -16,11 +16,12 @@ from ..routing import COPIED, Answers, Call, route
 from ..tokens import Token, find_by_accessor, find_by_text, is_valid
 
 MOST_PATHS: Final = 1000
+LONGEST_PATH: Final = 1024
 MOST_COMPARISONS: Final = 1_000_000
 """How many times a path may be compared with a pattern."""
 
-PATH_COST: Final = 10
-"""As many comparisons take as long as the rest of the work for a path."""
+PATH_COST: Final = 100
+"""As many comparisons take as long as the rest of the work for a path, if it is as long as it may be."""
 
 AT_ONCE: Final = 10_000
 """How many of these are made before other requests have their turn."""
@@ -81,6 +82,8 @@ async def _answer(acl: Acl, paths: tuple[str, ...]) -> Answer:
         raise Refused(Code.FIELD_REQUIRED, '"paths"')
     if len(paths) > MOST_PATHS:
         raise Refused(Code.FIELD_INVALID, f'"paths" must be at most {MOST_PATHS}')
+    if any(len(path) > LONGEST_PATH for path in paths):
+        raise Refused(Code.FIELD_INVALID, f'"paths" must have at most {LONGEST_PATH} characters each')
     if len(paths) * acl.patterns > MOST_COMPARISONS:
         most = MOST_COMPARISONS // acl.patterns
         raise Refused(Code.FIELD_INVALID, f'"paths" must be at most {most} for a token with so many patterns')

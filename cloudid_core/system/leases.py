@@ -12,7 +12,20 @@ from msgspec.structs import replace
 
 from ..effects import ListKeys
 from ..errors import Code, Refused, reason_of, without_provider_code
-from ..forms import BOOLEAN, INTEGER, SECONDS, TEXT, Json, Terms, bounded, grant, one_of, schemas, setting, spellings_of
+from ..forms import (
+    BOOLEAN,
+    INTEGER,
+    SECONDS,
+    SHORT,
+    Json,
+    Terms,
+    bounded,
+    grant,
+    one_of,
+    schemas,
+    setting,
+    spellings_of,
+)
 from ..leases import (
     Attempts,
     Lease,
@@ -43,7 +56,7 @@ PAGE: Final = 100
 
 @frozen(kw_only=True)
 class LeaseForm:
-    lease_id: str = setting(TEXT, "", "Id of the lease; may be in the path instead.")
+    lease_id: str = setting(SHORT, "", "Id of the lease; may be in the path instead.")
     increment: int = setting(SECONDS, 0, "Seconds from now; 0: the default TTL.")
     sync: bool = setting(BOOLEAN, True, "False: answer 202 at once. True: answer when the secrets are dead.")
 

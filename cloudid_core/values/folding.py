@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+_LETTERS: Final = (
+    "\u0130\u01c5\u01c8\u01cb\u01f2\u03f4\u1e9e\u1f88-\u1f8f\u1f98-\u1f9f\u1fa8-\u1faf"
+    "\u1fbc\u1fcc\u1ffc\u2126\u212a\u212b"
+)
+"""The letters that `str.lower` unites with others, of which they are not the upper case."""
+_APART: Final = re.compile(f"([{_LETTERS}]+)")
+_CAPITAL_SIGMA: Final = "\N{GREEK CAPITAL LETTER SIGMA}"
+_SMALL_SIGMA: Final = "\N{GREEK SMALL LETTER SIGMA}"
+
 
 def fold(text: str) -> str:
     """The text in lower case, for comparison.
@@ -11,7 +23,10 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    return "".join(lower if (lower := letter.lower()).upper() == letter else letter for letter in text)
+    text = text.replace(_CAPITAL_SIGMA, _SMALL_SIGMA)  # `str.lower` has another one for the end of a word
+    pieces = _APART.split(text)
+    pieces[::2] = map(str.lower, pieces[::2])
+    return "".join(pieces)
 
 
 def folds_to(text: str, folded: str) -> bool:

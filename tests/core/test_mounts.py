@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from attrs import evolve
 
@@ -121,6 +123,25 @@ def test_a_reserved_path_cannot_be_mounted(path: str, kind: str) -> None:
 def test_paths_that_only_begin_alike_do_not_conflict(path: str, kind: str) -> None:
     made = table("cloud", "team/a", "auth/cloud").with_mount(mount(path, kind))
     assert made.by_path[path].kind == kind
+
+
+class CountedLookups(dict[str, Mount]):
+    """Counts the characters of all paths that are looked up."""
+
+    characters = 0
+
+    def get(self, path: str, default: Any = None) -> Any:
+        self.characters += len(path)
+        return super().get(path, default)
+
+
+def test_no_slash_behind_the_longest_path_of_a_mount_is_looked_at() -> None:
+    """A request may name a path of a megabyte, and a copy for each slash would be quadratic work."""
+    table = MountTable()
+    counted = table.__dict__["by_path"] = CountedLookups(table.by_path)
+    path = "a/" * 500_000
+    assert table.route(path) is None
+    assert counted.characters < len(path) + 1000
 
 
 def test_the_number_of_mounts_is_bounded() -> None:

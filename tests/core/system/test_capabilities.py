@@ -87,6 +87,22 @@ def test_the_number_of_comparisons_is_bounded(service: Installation, auth: Any) 
     service.must("POST", "sys/capabilities-self", {"paths": paths[:400]}, auth["client_token"])
 
 
+def test_other_requests_run_between_many_long_paths(service: Installation, auth: Any) -> None:
+    paths = [f"{number}{'É' * 480}" for number in range(1000)]
+    asking = service.spawn(
+        service.asking("POST", "sys/capabilities-self", {"paths": paths}, auth["client_token"]), "capabilities"
+    )
+    service.settle()
+    assert asking.result().status == 200
+    pauses = [effect for name, effect in service.trace if name == "capabilities" and isinstance(effect, Sleep)]
+    assert len(pauses) >= 9
+
+
+def test_a_path_that_is_too_long_is_refused(service: Installation, auth: Any) -> None:
+    refused = service.refused("POST", "sys/capabilities-self", {"paths": ["a" * 1025]}, auth["client_token"])
+    assert refused == (400, "field_invalid")
+
+
 def test_root_is_its_own_capability(service: Installation) -> None:
     assert service.must("POST", "sys/capabilities-self", {"path": "sys/x"}).data["capabilities"] == ["root"]
 

@@ -620,3 +620,9 @@ def test_a_level_of_leases_with_two_former_paths_is_listed_without_what_is_below
     start = len(world.trace)
     assert listed(world, "team/cloud/creds") == ["existing/"]
     assert sum(type(effect).__name__ == "ListKeys" for _, effect in world.trace[start:]) == 3
+
+
+@pytest.mark.parametrize("route", ["sys/leases/lookup", "sys/leases/renew", "sys/renew", "sys/leases/revoke"])
+def test_an_id_that_is_too_long_for_a_lease_is_refused(route: str) -> None:
+    world = engine_with_roles()
+    assert world.refused("PUT", route, {"lease_id": "a/" * 600}) == (400, "field_invalid")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +41,17 @@ def test_different_letters_stay_apart(left: str, right: str) -> None:
 def test_only_upper_and_lower_case_meet(left: str, right: str) -> None:
     if fold(left) == fold(right):
         assert left == right or left == right.upper() or right == left.upper()
+
+
+def test_every_letter_folds_to_the_letter_whose_upper_case_it_is() -> None:
+    letters = [chr(code) for code in range(sys.maxunicode + 1)]
+    expected = [lower if (lower := letter.lower()).upper() == letter else letter for letter in letters]
+    assert list(map(fold, letters)) == expected
+
+
+def test_a_letter_folds_alike_wherever_it_stands() -> None:
+    capital, small = "\N{GREEK CAPITAL LETTER SIGMA}", "\N{GREEK SMALL LETTER SIGMA}"
+    assert fold(f"A{capital} {capital}A{KELVIN}{capital}") == f"a{small} {small}a{KELVIN}{small}"
 
 
 @given(st.text())
