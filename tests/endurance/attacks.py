@@ -234,6 +234,34 @@ def unknown_tokens(order: Order) -> Iterator[bytes]:
             yield request("GET /v1/auth/token/lookup-self", token=token)
 
 
+# Long runs of one unit: where work grows faster than the text, one of these takes seconds
+
+RUNS: Final = (" ", "\t", ",", "/", "a/", "a", "1.", ":", "[")
+"""Units of long texts."""
+
+HEADERS: Final = ("Content-Length", "X-Forwarded-For", "X-Vault-Token", "Accept", "Connection", "X-One", "Traceparent")
+
+
+def long_headers(order: Order) -> Iterator[bytes]:
+    while True:
+        for unit in RUNS:
+            run = unit * (14 * KIB // len(unit))
+            for name in HEADERS:
+                yield request("GET /v1/sys/seal-status", f"{name}: 5{run}5")
+            yield request(f"GET /v1/{run.strip() or 'a'}")
+
+
+def long_names(order: Order) -> Iterator[bytes]:
+    """Ids of leases and paths, with a token that has no more than the policy `default`."""
+    while True:
+        for unit in (*RUNS, "\xc9", "\u212aa"):
+            for path, field in (("leases/lookup", "lease_id"), ("renew", "lease_id"), ("capabilities-self", "paths")):
+                content = msgspec.json.encode({field: unit * (400 * KIB // len(unit.encode()))})
+                yield request(f"POST /v1/sys/{path}", content=content, token=order.token)
+        many = msgspec.json.encode({"paths": [f"{number}{chr(0xC9) * 480}" for number in range(1000)]})
+        yield request("POST /v1/sys/capabilities-self", content=many, token=order.token)
+
+
 PROBE: Final = request("GET /v1/sys/seal-status")
 LARGE: Final = request("POST /v1/auth/cloud/login", "Content-Length: 32000") + b"a" * 31_999
 IN_CHUNKS: Final = request("POST /v1/auth/cloud/login", "Transfer-Encoding: chunked") + b"7d00\r\n" + b"a" * 31_999
@@ -259,6 +287,8 @@ VECTORS: Final[Mapping[str, Requests | Held]] = MappingProxyType(
         "malformed heads": malformed_heads,
         "malformed requests": malformed_requests,
         "oversized bodies": oversized,
+        "long headers": long_headers,
+        "long names": long_names,
         "wrong signatures": logins(signed_by_nobody),
         "garbage JWTs": logins(garbage),
         "longest JWTs": logins(longest),
