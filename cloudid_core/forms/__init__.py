@@ -41,7 +41,6 @@ from .fields import (
     require,
     require_known_bounds,
     setting,
-    short,
     show,
     shown_members,
     some_of,
