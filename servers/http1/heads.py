@@ -43,7 +43,9 @@ _VARYING: Final = re.compile(
 _LINES: Final = re.compile(rb"(?:[!-\xff][\t\x20-\x7e\x80-\xff]*\r\n)+\r\n")
 """Lines that end in CRLF, hold no control character and are not folded."""
 
-_LENGTH: Final = re.compile(rb"\r\ncontent-length:[\t ]*([^\r]*?)[\t ]*(?=\r\n)", re.IGNORECASE)
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:([^\r]*)(?=\r\n)", re.IGNORECASE)
+"""With the blanks around the value: a pattern that leaves them out tries every way to divide a run of them."""
+
 _HOST: Final = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]*)(?::[0-9]*)?"
 _IS_HOST: Final = re.compile(_HOST).fullmatch
 _ABSOLUTE: Final = re.compile(rf"(?P<scheme>[A-Za-z]+)://(?!/)(?:{_HOST})(?P<path>(?:[/?].*)?)").fullmatch
@@ -156,7 +158,7 @@ def _restored(verdict: _Verdict, values: list[bytes]) -> Head:
 
 def read_head(head: bytes, scheme: str) -> Head:
     """What a whole head says, without any memory. Raises `Refused`."""
-    lengths = _LENGTH.findall(head)
+    lengths = [value.strip(b"\t ") for value in _LENGTH.findall(head)]
     if not _LINES.fullmatch(head) or len(lengths) > 1 or (lengths and not lengths[0].isdigit()):
         raise Refused(Code.MALFORMED_REQUEST)
     request = _judge(_LENGTH.sub(b"\r\ncontent-length: 0", head))  # h11 bounds its digits, we bound the number

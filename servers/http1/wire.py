@@ -27,6 +27,10 @@ NO_LENGTH: Final = frozenset({204, 304})
 """Statuses whose answers do not say how long their body is: 205 says 0."""
 
 
+MOST_HOPS: Final = 32
+"""Most addresses of `X-Forwarded-For` that are looked at, the last ones: a client can send hundreds."""
+
+
 def write(response: Response, *, is_head: bool, closes: bool) -> bytes:
     """The bytes of an answer. `is_head`: to a HEAD request, so without its body."""
     content = b"" if response.status in NO_CONTENT else response.body
@@ -64,22 +68,25 @@ def _date_line(now: int) -> bytes:
 
 def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Header names in lower case; several lines of one name become one (RFC 9110, section 5.3)."""
-    found: dict[str, str] = {}
-    for raw_name, raw_value in headers:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        found[name] = f"{found[name]}, {value}" if name in found else value
-    return found
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return {name: ", ".join(lines) for name, lines in values.items()}
 
 
 LONGEST_PORT: Final = 5
 
 
 def remote_address(peer: str, headers: Mapping[str, str], trusted: tuple[str, ...]) -> str:
-    """Who sent a request: the peer, or, where proxies are trusted, the last address that none of them vouches for."""
+    """Who sent a request: the peer, or, where proxies are trusted, the last address that none of them vouches for.
+
+    Of more than `MOST_HOPS` that are all trusted, it is the earliest one that is looked at.
+    """
     if not trusted or not network.contains(trusted, peer):
         return peer
     address = peer
-    for hop in reversed(headers.get("x-forwarded-for", "").split(",")):
+    hops = headers.get("x-forwarded-for", "").rsplit(",", MOST_HOPS)[-MOST_HOPS:]
+    for hop in reversed(hops):
         found = _address(hop.strip())
         if not found:
             break
