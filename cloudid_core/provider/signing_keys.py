@@ -39,6 +39,9 @@ OUTDATED: Final = 3 * REFRESH_AGE
 LONGEST_USE: Final = 24 * 3600.0
 """Age in seconds at which a set is no longer used, and at which a set that no login used is forgotten."""
 
+NEWER_KEYS_SECONDS: Final = 5.0
+"""How long a login waits for a key that the set lacks: its `kid` is not proven, and anyone can make one up."""
+
 NOTE_USE: Final = 600.0
 
 
@@ -101,13 +104,24 @@ async def signing_keys(client: Client) -> KeySet:
 
 
 async def refreshed_for(client: Client, kid: str) -> KeySet:
-    """As `signing_keys`, after a refresh if the cached set lacks `kid` and no refresh was tried in the last 30 s."""
+    """As `signing_keys`, after a refresh if the cached set lacks `kid` and no refresh was tried in the last 30 s.
+
+    Returns the cached set when the refresh takes longer than `NEWER_KEYS_SECONDS`; it goes on for later logins.
+    """
     now = await Now()
     state = _note_use(client, now)
     keys = state.usable(now)
-    if keys is not None and kid in keys.keys:
+    if keys is None:
+        return await _refresh(client.settings, client.caches, state, client.deadline)
+    if kid in keys.keys:
         return keys
-    return await _refresh(client.settings, client.caches, state, client.deadline)
+    patience = Deadline(min(client.deadline.at, now + NEWER_KEYS_SECONDS))
+    try:
+        return await _refresh(client.settings, client.caches, state, patience)
+    except Refused:
+        if patience == client.deadline:
+            raise
+        return keys
 
 
 def outdated_tenants(caches: Caches, now: Instant) -> dict[str, Code]:

@@ -5,10 +5,18 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from cloudid_core.deadline import Deadline
 from cloudid_core.errors import Code, ProviderProblem, ProviderUnreachable, Refused
 from cloudid_core.events import JobFailed
 from cloudid_core.provider.retry import RetryPolicy
-from cloudid_core.provider.signing_keys import REFRESH_AGE, KeySet, refresh_ahead, refreshed_for, signing_keys
+from cloudid_core.provider.signing_keys import (
+    NEWER_KEYS_SECONDS,
+    REFRESH_AGE,
+    KeySet,
+    refresh_ahead,
+    refreshed_for,
+    signing_keys,
+)
 
 from .cloud import CLOUD, START, TENANT, Setting, error, reply, unreachable
 from .keys import V1, V1_KEYS, V2, V2_KEYS, jwk, publish
@@ -109,6 +117,44 @@ def test_a_storm_makes_no_more_when_refreshes_fail() -> None:
         setting.later(1)
         assert "k1" in get_for(setting, f"unknown {second}").keys
     assert requests(setting) - before <= 2 * 300 // 30
+
+
+def refuse_connections(setting: Setting) -> None:
+    """From now on calls fail, and are retried for half a minute."""
+    for path in (f"/{TENANT}{V1}", f"/{TENANT}{V2}", V1_KEYS, V2_KEYS):
+        setting.cloud.script(f"GET {path}", unreachable())
+
+
+def test_an_unknown_key_is_waited_for_five_seconds_while_others_are_known() -> None:
+    """The refresh goes on, and later logins join it."""
+    setting = published()
+    _ = get(setting)
+    refuse_connections(setting)
+    setting.later(60)
+    for number in range(3):
+        start = setting.world.clock
+        assert "k1" in get_for(setting, f"unknown {number}").keys
+        assert setting.world.clock - start == NEWER_KEYS_SECONDS
+
+
+def test_an_unknown_key_is_waited_for_until_the_deadline_if_that_is_earlier() -> None:
+    setting = published()
+    _ = get(setting)
+    refuse_connections(setting)
+    setting.later(60)
+    setting.client = replace(setting.client, deadline=Deadline(setting.world.clock + 3))
+    with pytest.raises(Refused) as caught:
+        get_for(setting, "unknown")
+    assert caught.value.code is Code.DEADLINE_PASSED
+
+
+def test_without_any_keys_all_retries_are_made() -> None:
+    setting = Setting()
+    refuse_connections(setting)
+    start = setting.world.clock
+    with pytest.raises(ProviderUnreachable):
+        get_for(setting, "unknown")
+    assert setting.world.clock - start > NEWER_KEYS_SECONDS
 
 
 def test_a_storm_makes_no_more_when_there_never_were_keys() -> None:
