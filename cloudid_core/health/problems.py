@@ -134,6 +134,15 @@ class HealthProblem(Enum):
         'a value in allowed_parameters of the policy {policy} has "*" inside, where it does not stand for any text',
         'POST sys/policies/acl/{policy} {{"policy": "…"}}',
     )
+    APPLIED_WITHOUT_SUDO = (
+        "the policy {policy} grants {path} without sudo, which that path needs",
+        'POST sys/policies/acl/{policy} {{"policy": "…"}}',
+        Consequence.REFUSED,
+    )
+    APPLIED_RECORD_UNADOPTED = (
+        "an earlier version recorded what the folder {name} made: nothing is pruned until the folder adopts the record",
+        "cloudid apply FOLDER --adopt takes it over; DELETE sys/applied/{name} drops it",
+    )
     SELF_TARGET = (
         "the role {role} of {mount} points at an application that the service proves itself with",
         "DELETE {mount}/{path}",

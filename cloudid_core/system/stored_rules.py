@@ -14,6 +14,7 @@ from typing import Final
 
 from attrs import frozen
 
+from .. import applied
 from ..audit import SECRETS
 from ..auth_method import Role
 from ..context import Context
@@ -24,7 +25,7 @@ from ..forms import effective, listed
 from ..health import SEVERAL, HealthProblem, Occurrence
 from ..issuer import unpublished
 from ..leases import Lease
-from ..mounts import AUTH, TOKEN, Mount, MountTable, mount_table
+from ..mounts import AUTH, SYSTEM, TOKEN, Mount, MountTable, mount_table
 from ..policies import Policy
 from ..provider import outdated_tenants
 from ..quotas import LONGEST_BLOCK, Quotas
@@ -39,6 +40,8 @@ LOOK_PAUSE: Final = 60.0
 MOST_OF_THE_TIME: Final = 0.01
 """The share of the time that may be spent on looking: a large store is looked through less often."""
 PAGE: Final = 100
+APPLIED: Final = f"{SYSTEM.path}/{applied.PATH}"
+NEEDS_NO_SUDO: Final = frozenset({"sudo", "deny"})
 
 
 @frozen
@@ -155,6 +158,26 @@ async def inner_stars(stored: Stored) -> Sequence[Occurrence]:
     return found
 
 
+async def policies_without_sudo(stored: Stored) -> Sequence[Occurrence]:
+    """Find policies that were meant for applying folders, and lack the `sudo` that this takes."""
+    after = ""
+    found: list[Occurrence] = []
+    while page := await ListKeys(keys.POLICIES, after, PAGE):
+        after = page[-1]
+        for policy in await stored.context.records.find_undamaged(page, Policy):
+            found += [
+                {"policy": policy.record.name, "path": rule.pattern}
+                for rule in policy.record.rules
+                if rule.pattern.startswith(APPLIED) and not rule.capabilities & NEEDS_NO_SUDO
+            ]
+    return found
+
+
+async def unadopted_records(stored: Stored) -> Sequence[Occurrence]:
+    """Find lists of paths that clients of an earlier version kept."""
+    return [{"name": name} for name in await stored.context.records.names(keys.APPLIED)]
+
+
 async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
     """Roles that point at an application which the service proves itself with."""
     targets = await self_targets(stored.context)
@@ -168,6 +191,8 @@ RULES: Final = (
     StoredRule(HealthProblem.ROLE_NEWER_THAN_NODE, roles_of_later_versions),
     StoredRule(HealthProblem.LIST_TOO_LONG, long_lists),
     StoredRule(HealthProblem.POLICY_STAR_LITERAL, inner_stars),
+    StoredRule(HealthProblem.APPLIED_WITHOUT_SUDO, policies_without_sudo),
+    StoredRule(HealthProblem.APPLIED_RECORD_UNADOPTED, unadopted_records),
     StoredRule(HealthProblem.SELF_TARGET, roles_that_lend_the_service),
     StoredRule(HealthProblem.AUDIT_KEYS_SECRET, secret_audit_keys),
     StoredRule(HealthProblem.AUDIT_FILE_ANYWHERE, audit_files_anywhere),
