@@ -80,6 +80,10 @@ class HealthProblem(Enum):
         "others than its owner may use the store's file, whose mode is {mode}",
         "run chmod 600 on it, or accept it by the setting allow_shared_store",
     )
+    FOLDER_WRITABLE = (
+        "users other than the server's can write to {folders}, which the server trusts",
+        "run chown on them for the server's user, and chmod go-w",
+    )
     PLAIN_HTTP = (
         "tokens and secrets travel unencrypted beyond this machine",
         "set tls_certificate and tls_key, listen on loopback, or accept it by the setting allow_plain_http",

@@ -21,6 +21,10 @@ from .settings import ServerSettings, SettingsError, parse_address
 
 OTHERS: Final = 0o077
 """The permissions of all but the owner of a file."""
+WRITABLE: Final = 0o022
+"""The permission to write of all but the owner."""
+REPORTED: Final = frozenset({HealthProblem.STORE_MISNAMED, HealthProblem.FOLDER_WRITABLE})
+"""Found when the server runs: neither the name of a file nor the mode of a folder is a reason not to make a store."""
 
 
 def doubts(server: ServerSettings) -> Mapping[HealthProblem, Occurrence]:
@@ -31,6 +35,8 @@ def doubts(server: ServerSettings) -> Mapping[HealthProblem, Occurrence]:
     mode = _mode(server)
     if mode & OTHERS and not server.allow_shared_store:
         found[HealthProblem.STORE_SHARED] = {"mode": f"{mode:04o}"}
+    if writable := [folder for folder in trusted_folders(server) if is_writable_by_others(folder)]:
+        found[HealthProblem.FOLDER_WRITABLE] = {"folders": ", ".join(writable)}
     if not (server.tls_certificate or server.allow_plain_http or is_on_loopback(server.listen)):
         found[HealthProblem.PLAIN_HTTP] = {}
     sslmode = weak_sslmode(server.store) if server.is_in_postgres else ""
@@ -40,10 +46,25 @@ def doubts(server: ServerSettings) -> Mapping[HealthProblem, Occurrence]:
 
 
 def refuse_doubts(server: ServerSettings) -> None:
-    """Raises `SettingsError` with what is unsafe and what mends or accepts it. The name of a file is no reason."""
+    """Raise `SettingsError` with what is unsafe and what corrects it. What is `REPORTED` does not prevent a start."""
     for problem, occurrence in doubts(server).items():
-        if problem is not HealthProblem.STORE_MISNAMED:
+        if problem not in REPORTED:
             raise SettingsError(f"{problem.text(occurrence)}: {problem.remedy(occurrence)}")
+
+
+def trusted_folders(server: ServerSettings) -> list[str]:
+    """Return the folders whose writers can act through the server: what it applies, and what its issuer publishes."""
+    published = "" if "://" in server.publish_to else server.publish_to
+    return [folder for folder in (server.apply_folder, server.apply_secrets, published) if folder]
+
+
+def is_writable_by_others(folder: str) -> bool:
+    """Return whether another user than the server's own, or root, can write to a folder. One that is absent cannot."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return False
+    return bool(found.st_mode & WRITABLE) or found.st_uid not in {os.geteuid(), 0}
 
 
 def refuse_exposed_dev(server: ServerSettings) -> None:

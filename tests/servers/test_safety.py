@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -191,3 +192,25 @@ def test_plain_http_is_safe_on_loopback_only(listen: str, is_local: bool) -> Non
 
 def test_a_host_without_an_address_is_refused_when_it_is_bound() -> None:
     assert is_on_loopback("nowhere.invalid:1")
+
+
+@pytest.mark.parametrize("name", ["apply_folder", "apply_secrets", "publish_to"])
+def test_a_folder_that_others_may_write_to_is_reported_by_check_and_health(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "trusted"
+    folder.mkdir()
+    server = ServerSettings(**{name: str(folder)})  # type: ignore[arg-type]
+    for mode, is_reported in ((0o755, False), (0o700, False), (0o775, True), (0o757, True), (0o777, True)):
+        folder.chmod(mode)
+        assert (HealthProblem.FOLDER_WRITABLE in doubts(server)) is is_reported, oct(mode)
+    folder.chmod(0o777)
+    path = settings_file(tmp_path, **{name: str(folder)})
+    found = finished("cloudid_servers.cli", "check", "--settings", str(path))
+    assert found.returncode == 1
+    assert "UNSAFE" in found.stdout
+    assert f"write to {folder}" in " ".join(found.stdout.split())
+
+
+def test_a_folder_of_another_user_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    found = doubts(ServerSettings(apply_folder=str(tmp_path)))
+    assert (HealthProblem.FOLDER_WRITABLE in found) is (os.getuid() != 0)
