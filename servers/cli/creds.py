@@ -8,8 +8,8 @@ from typing import Final
 
 import click
 
-from ..client import Address, Service, ServiceRefused, Unreachable, require_program, run_command
-from ..terminal import Format, Output, with_output, without_slashes
+from ..client import TOKEN_VARIABLES, Address, Service, ServiceRefused, Unreachable, require_program, run_command
+from ..terminal import Failed, Format, Output, with_output, without_slashes
 from .connection import Executing, executing, service_with_token, tell, told, with_address
 
 VARIABLES: Final = {
@@ -65,8 +65,12 @@ def creds(
         data = dict(lent.get("data") or {})
         known = data | found
         variables = {variable: str(known[name]) for name, variable in VARIABLES.items() if known.get(name)}
+        if (command or exports) and (unprintable := [name for name in variables if not variables[name].isprintable()]):
+            raise Failed(f"the service sent control characters for {', '.join(unprintable)}: revoke {lease}")
         if command:
-            environment = {**os.environ, **variables}
+            # The command gets what it was started for, and not the caller's own token.
+            kept = {name: value for name, value in os.environ.items() if name not in TOKEN_VARIABLES}
+            environment = {**kept, **variables}
             return run_command(command, environment, lambda: _end(service, lease))
     if exports:
         click.echo("\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))

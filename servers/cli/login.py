@@ -10,7 +10,7 @@ import click
 from cloudid_core.values.secret import Secret
 
 from ..client import (
-    VARIABLES,
+    TOKEN_VARIABLES,
     Address,
     Identity,
     NoSuchCommand,
@@ -57,7 +57,7 @@ def login(
         raise Failed("the service answered no token")
     if command:  # takes the place of this process: it ends as it ends, and gets all signals
         try:
-            os.execvpe(command[0], command, {**os.environ, **dict.fromkeys(VARIABLES, token.reveal())})
+            os.execvpe(command[0], command, {**os.environ, **dict.fromkeys(TOKEN_VARIABLES, token.reveal())})
         except (OSError, ValueError) as error:
             _end(Service(address, token))
             raise NoSuchCommand(command, error) from None
@@ -74,7 +74,7 @@ def login(
                 "file": str(store_token(token, os.environ)),
             }
         )
-        for name in filter(os.environ.get, VARIABLES):
+        for name in filter(os.environ.get, TOKEN_VARIABLES):
             click.echo(f"{name} is set: it counts before the file", err=True)
 
 

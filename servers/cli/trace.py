@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import attrs
 import click
+
+from cloudid_core.tokens.encoding import BATCH_PREFIX, SERVICE_PREFIX
 
 from ..audit import Trace
 from ..client import Address, Service, ServiceRefused, Unreachable
@@ -14,6 +17,7 @@ from ..terminal import Output, Unusable, with_output
 from .connection import service_of, tell, with_address
 from .words import STDIN, read_secret
 
+TOKEN_PREFIXES: Final = (SERVICE_PREFIX, BATCH_PREFIX)
 COLUMNS = ("time", "part", "operation", "path", "outcome")
 
 
@@ -35,6 +39,8 @@ def trace(token: str, logs: Sequence[str], devices: Sequence[str], address: Addr
     sought = read_secret(token, "token").reveal() if token == STDIN else token.strip()
     if not sought:
         raise click.UsageError("the token is empty")
+    if token != STDIN and token.startswith(TOKEN_PREFIXES):
+        tell("warning: the list of processes shows this token: give - in its place, and the token on standard input")
     hashes, failure = _hashes(service_of(address), sought, devices)
     found = Trace({sought, *hashes})
     for name in logs:

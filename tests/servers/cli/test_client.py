@@ -310,7 +310,7 @@ def test_a_lease_ends_if_this_process_is_told_to_stop(
 
 def test_a_lease_that_cannot_be_ended_is_told(site: Site, logged_in: Shell) -> None:
     site.ask("POST", "sys/policies/acl/app", {"policy": 'path "cloud/creds/*" { capabilities = ["read"] }'})
-    shown = logged_in("creds", "reader", "--exec", "sh", "-c", "exit 3")
+    shown = logged_in("creds", "reader", "--exec", "sh", "-c", 'test -z "$VAULT_TOKEN$CLOUDID_TOKEN" || exit 1; exit 3')
     assert shown.code == 3
     assert "is not ended yet: permission denied" in shown.err
     site.ask("POST", "sys/leases/revoke-force/cloud/creds/reader")
@@ -568,3 +568,34 @@ def test_a_service_that_answers_with_503_is_not_called_healthy(cloudid: Shell) -
         server.shutdown()
         thread.join()
     assert (shown.code, shown.json["state"]) == (2, "cannot serve")
+
+
+class _Escaping(BaseHTTPRequestHandler):
+    """A stolen node, which sends what a terminal takes for a command."""
+
+    def do_GET(self) -> None:
+        data = {"client_id": "id", "client_secret": "a\x1b]0;title\x07b", "tenant_id": "t"}
+        body = json.dumps({"data": data, "lease_id": "cloud/creds/reader/1", "lease_duration": 60}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize("words", [("--env",), ("--exec", "true")])
+def test_credentials_with_control_characters_are_not_printed_or_exported(
+    words: tuple[str, ...], cloudid: Shell
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Escaping) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        cloudid.set(VAULT_ADDR=f"http://127.0.0.1:{server.server_port}", CLOUDID_TOKEN="x")
+        shown = cloudid("creds", "reader", *words)
+        server.shutdown()
+        thread.join()
+    assert shown.code == 1
+    assert "control characters for AZURE_CLIENT_SECRET" in shown.err
+    assert "\x1b" not in shown.out + shown.err
