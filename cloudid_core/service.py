@@ -130,19 +130,19 @@ class Service:
         return exchange
 
     async def answer_late(self, exchange: Exchange) -> Response:
-        """The response to a request that was not worked off in its time. Takes `LATE_SECONDS` at most."""
+        """The response to a request that was not worked off in its time, or given up. Takes `LATE_SECONDS` at most."""
         exchange.is_late = True
         try:
             return await within(LATE_SECONDS, self._answer_late(exchange))
         except TimeIsUp:
             self.context.node.last_record_failed = exchange.trail is not None
-            return render_refusal(Refused(Code.DEADLINE_PASSED), None, exchange.request_id)
+            return render_refusal(_end_of(exchange), None, exchange.request_id)
 
     async def _answer_late(self, exchange: Exchange) -> Response:
         if exchange.tells_state:
             return await self.work_on(exchange)
         await self._let_go(exchange)
-        return await self._refused(Refused(Code.DEADLINE_PASSED), None, exchange)
+        return await self._refused(_end_of(exchange), None, exchange)
 
     async def work_on(self, exchange: Exchange) -> Response:
         """The response to a request, however long that takes."""
@@ -311,3 +311,8 @@ class Service:
         """
         await self._background.stop()
         await leave(self.context)
+
+
+def _end_of(exchange: Exchange) -> Refused:
+    """Why the work on a request has ended."""
+    return exchange.given_up or Refused(Code.DEADLINE_PASSED)

@@ -10,7 +10,7 @@ import msgspec
 
 from ..audit import AuditContext, Entries
 from ..effects import Instant
-from ..errors import Code
+from ..errors import Code, Refused
 from ..events import Problem, RequestAnswered, RequestReceived
 from ..forms import spellings_of
 from ..messages import NO_HEADERS, NOTHING, Answer, ParsedRequest, Request, Response, Target
@@ -29,6 +29,8 @@ class Exchange(msgspec.Struct, kw_only=True):
     """How long it may take."""
     tells_state: bool = False
     """Whether it asks for the state of this node, which is told without the store where the store does not answer."""
+    given_up: Refused | None = None
+    """Why the host ended the work, where that is not the deadline."""
     is_late: bool = False
     """Whether its time is over: from here on nothing is asked of the store."""
     time: Instant = 0.0
@@ -84,6 +86,11 @@ class Exchange(msgspec.Struct, kw_only=True):
     @property
     def is_login(self) -> bool:
         return self.route is not None and self.route.gives_token
+
+    @property
+    def is_of_known_caller(self) -> bool:
+        """Whether a token was verified: the caller's, or the JWT of a login."""
+        return self.caller is not None or self.proven.principal_id != ""
 
     @property
     def may_know_provider_codes(self) -> bool:

@@ -31,7 +31,7 @@ from cloudid_core.errors import Refused
 from cloudid_core.messages import Response
 
 from ..host import App, BaseConnection, Gone, Shared
-from ..http1 import ANSWER, HANDSHAKE, Head, wire
+from ..http1 import ANSWER, HANDSHAKE, LINGER, SEND, Head, wire
 from ..machine import streams
 from ..settings import ServerSettings
 
@@ -103,7 +103,7 @@ class Protocol(RequestHandler, BaseConnection):
         self._is_deaf = False
         self._is_paused = False
         self._is_late = False
-        """Whether the time of the request that is being answered is over."""
+        """Whether the work on the request that is being answered was ended."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A socket was accepted. With TLS, the handshake comes first."""
@@ -129,7 +129,7 @@ class Protocol(RequestHandler, BaseConnection):
         self._reader.feed(data)
         self._wake()
         is_asking = self._reader.asks_limit is not None
-        if not (self._stage is ANSWER or is_asking) or self.transport is None:
+        if not (self._stage in (ANSWER, SEND) or is_asking) or self.transport is None:
             return
         held = self._reader.held if is_asking else self._answered_size + self._reader.held
         self._shared.bodies.hold(self, held, is_whole=not is_asking)
@@ -155,14 +155,19 @@ class Protocol(RequestHandler, BaseConnection):
     def end(self) -> None:
         """Close it without a word. The answer to its last request may still be in the outbox."""
         self._server.outbox.flush()
+        if self.transport is not None and self.writing_paused and not self._shared.connections.has_place(self):
+            self.transport.abort()  # `close` would wait until the client reads
         self.force_close()
 
     def refuse(self, refusal: Refused) -> None:
         """Close it with this answer; without one if that would take a TLS handshake."""
+        is_asking = self._reader.asks_limit is not None
         self._refusal = refusal
         self._is_deaf = True
         self._reader.drop()
-        if self._stage is HANDSHAKE and self._server.tls is not None:
+        if is_asking and self._task_handler is not None:
+            self._task_handler.cancel()
+        elif self._stage is HANDSHAKE and self._server.tls is not None:
             self.end()
         else:
             self._wake()
@@ -200,10 +205,8 @@ class Protocol(RequestHandler, BaseConnection):
         try:
             head, body = await self._next_request()
         except Refused as refusal:
-            self._enter(ANSWER)
             response = app.refuse(refusal, self._peer_address())
-            await self._write(wire.write(response, is_head=self._reader.answers_head, closes=True))
-            await self._linger()
+            await self._write_last(wire.write(response, is_head=self._reader.answers_head, closes=True))
             return False
         self._server.requests_count += 1
         exchange = self._asked = app.begin(head, body, self._peer_address(), _port_of(self.peername))
@@ -217,6 +220,9 @@ class Protocol(RequestHandler, BaseConnection):
         self._asked = None
         closes = head.closes or body is None or app.is_draining or self._reader.is_health_only or self._is_late
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
+        if self._is_late:
+            await self._write_last(data)
+            return False
         is_brief = len(data) <= PIECE and not self.writing_paused
         if is_brief and not (response.holds or closes or self.transport is None):
             self._server.outbox.put(self.transport, data, response)
@@ -233,12 +239,13 @@ class Protocol(RequestHandler, BaseConnection):
         """Raises `Refused`, or `Gone` when there is none."""
         reader = self._reader
         if reader.unread:
+            self._enter(reader.stage)
             await asyncio.sleep(0)  # a client that sends many at once lets the others have their turn
         while (request := reader.next_request()) is None:
             self._enter(reader.stage)
             if reader.asks_limit is not None:
                 self._since = inf  # the client waits for this server
-                reader.allow(await self._shared.app.body_limit(reader.asks_limit, self._peer_address()))
+                reader.allow(await self._body_limit(reader.asks_limit))
                 self._since = time.monotonic()
             elif reader.wants_continue:
                 reader.wants_continue = False
@@ -259,6 +266,16 @@ class Protocol(RequestHandler, BaseConnection):
             raise Gone  # what is not answered is not executed either
         self._enter(ANSWER)
         return request
+
+    async def _body_limit(self, head: Head) -> int:
+        """How long the body may be. Raises `Refused`."""
+        try:
+            return await self._shared.app.body_limit(head, self._peer_address())
+        except asyncio.CancelledError:
+            if self._refusal is None or self._task_handler is None:
+                raise
+            self._task_handler.uncancel()
+            raise self._refusal from None
 
     async def _wait_for_more(self) -> None:
         """Until bytes have come, or their time is up. Raises `Gone` if none will come."""
@@ -297,9 +314,10 @@ class Protocol(RequestHandler, BaseConnection):
 
     async def _until_sent(self) -> None:
         """Raises `Gone`, or `TimeoutError` if the client does not read."""
-        transport = self.transport
+        transport, stage = self.transport, self._stage
+        self._enter(SEND)
         try:
-            async with asyncio.timeout(self._shared.write_timeout):
+            async with asyncio.timeout(self._write_seconds):
                 await self._drain_helper()
         except TimeoutError:
             if transport is not None:
@@ -307,17 +325,28 @@ class Protocol(RequestHandler, BaseConnection):
             raise
         if self.transport is None:
             raise Gone
+        self._enter(stage)
 
     def pause_writing(self) -> None:
         """An answer could not be sent as a whole: the connection goes on once it is, if that does not take too long."""
         super().pause_writing()
         self._wake()
 
+    async def _write_last(self, data: bytes) -> None:
+        """Write an answer after which the connection ends, in a moment if it has no place any more."""
+        self._enter(SEND)
+        if self._shared.connections.may_linger(self):
+            await self._write(data)
+            await self._linger()
+        elif self.transport is not None:
+            self.transport.write(data)
+
     async def _linger(self) -> None:
         """Swallow what the client still sends: a connection that is closed with unread bytes loses our last answer."""
         self._is_deaf = True
         if not self._shared.connections.may_linger(self):
             return
+        self._enter(LINGER)
         if self.transport is not None and self.transport.can_write_eof():
             self.transport.write_eof()
         async with asyncio.timeout(wire.LINGER_SECONDS):

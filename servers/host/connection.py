@@ -16,6 +16,8 @@ from ..http1 import (
     ANSWER,
     HANDSHAKE,
     IDLE,
+    LINGER,
+    SEND,
     Admission,
     Bodies,
     Connections,
@@ -26,6 +28,7 @@ from ..http1 import (
     no_room,
     source_of,
     timeouts,
+    wire,
 )
 from ..settings import ServerSettings
 from .app import App
@@ -82,13 +85,22 @@ class BaseConnection(ABC):
     @abstractmethod
     def refuse(self, refusal: Refused) -> None: ...
 
+    def give_up(self, refusal: Refused) -> None:
+        if self._stage in (SEND, LINGER):
+            self.end()
+        elif self._asked is not None:
+            self._asked.given_up = refusal
+            self._end_answer()
+        else:
+            self.refuse(refusal)
+
     @abstractmethod
     def _has_unread(self) -> bool:
         """Whether bytes of a request have come that were not read yet."""
 
     @abstractmethod
     def _end_answer(self) -> None:
-        """The time of the request that is being answered is over: its answer says so."""
+        """End the work on a request, whose answer says why: its time is over, or it was given up."""
 
     def _admit(self, peer: str) -> bool:
         """Ask for a place, or refuse it; whether there is one."""
@@ -106,6 +118,10 @@ class BaseConnection(ABC):
         return self._since + self._shared.timeouts[self._stage]
 
     @property
+    def is_exempt(self) -> bool:
+        return self._stage is ANSWER and (self._asked is None or self._asked.is_of_known_caller)
+
+    @property
     def is_idle(self) -> bool:
         return self._stage in (HANDSHAKE, IDLE) and not self._has_unread()
 
@@ -116,6 +132,12 @@ class BaseConnection(ABC):
             self.end()
         elif self._stage not in (HANDSHAKE, IDLE):
             self.refuse(Refused(Code.CLIENT_TOO_SLOW))
+
+    @property
+    def _write_seconds(self) -> float:
+        """How long the client may take to read: not long once the connection has lost its place."""
+        has_place = self._shared.connections.has_place(self)
+        return self._shared.write_timeout if has_place else min(self._shared.write_timeout, wire.LINGER_SECONDS)
 
     def _enter(self, stage: Stage) -> None:
         """Allow a stage its time, from its beginning. Raises `Gone` between two requests while the server drains."""

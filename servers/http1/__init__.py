@@ -4,4 +4,4 @@ from . import wire
 from .bodies import Bodies
 from .connections import OUT_OF_RESOURCES, Admission, Connections, affordable, look_pause, source_of, timeouts
 from .heads import Head, Heads
-from .reader import ANSWER, HANDSHAKE, IDLE, Reader, Stage, no_room
+from .reader import ANSWER, HANDSHAKE, IDLE, LINGER, SEND, Reader, Stage, no_room

@@ -28,12 +28,17 @@ class _Source(Generic[C]):
         self.unfinished: dict[C, None] = {}
         """Those that wait for the rest of a request; the longest waiting first."""
 
+    def offer(self) -> C | None:
+        """The connection whose body is given up first, if there is one."""
+        return next((each for held in (self.unfinished, self.sizes) for each in held if not each.is_exempt), None)
+
 
 class Bodies(Generic[C]):
     """The bytes that connections hold: at most `limit`, and less than `UNCOUNTED` more for each connection.
 
-    When there are more, the source that holds most gives up the body that has been under way for longest. Nobody gives
-    one up to a source that holds more, nor a request that is being answered.
+    When there are more, the source that holds most gives up the body that has been under way for longest; where all are
+    whole, the oldest one that is no longer needed, or whose caller is unknown. Nobody gives one up to a source that
+    holds more, nor a request that is worked on and has a verified token.
     """
 
     def __init__(self, limit: int) -> None:
@@ -62,13 +67,18 @@ class Bodies(Generic[C]):
         else:
             source.unfinished.setdefault(connection)
         while growth > 0 and self._held > self._limit:
-            candidates = [each for each in self._sources.values() if each.held >= source.held and each.unfinished]
-            greediest = max(candidates, key=lambda each: each.held, default=None)
-            given_up = next(iter(greediest.unfinished)) if greediest else connection
+            given_up = self._greediest_offer(source.held) or connection
             self.remove(given_up)
-            given_up.refuse(no_room(Code.TOO_MANY_BODIES))
             if given_up is connection:
+                connection.refuse(no_room(Code.TOO_MANY_BODIES))
                 return
+            given_up.give_up(no_room(Code.TOO_MANY_BODIES))
+
+    def _greediest_offer(self, least: int) -> C | None:
+        """What the source gives up that holds most, and at least so much."""
+        sources = sorted(self._sources.values(), key=lambda each: each.held, reverse=True)
+        offers = (each.offer() for each in sources if each.held >= least)
+        return next(filter(None, offers), None)
 
     def remove(self, connection: C) -> None:
         """It holds nothing any more. Does nothing if it held nothing."""

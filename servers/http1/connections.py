@@ -10,6 +10,7 @@ from enum import Enum, auto
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar
 
+from attrs import frozen
 from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.errors import Code, Refused
@@ -17,7 +18,7 @@ from cloudid_core.metrics import Numbers, put
 from cloudid_core.values import network
 
 from ..settings import ServerSettings
-from .reader import ANSWER, BODY, HANDSHAKE, HEAD, IDLE, Stage, no_room
+from .reader import ANSWER, BODY, HANDSHAKE, HEAD, IDLE, LINGER, SEND, Stage, no_room
 
 OUT_OF_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Errors of `accept` that pass."""
@@ -30,8 +31,8 @@ LINGERING: Final = 128
 limit is lower, since the process may have few descriptors."""
 
 IN_USE_SECONDS: Final = 2.0
-"""A connection that was idle for less does not make room for another one of its own source; one that is open for less,
-and was never answered, not while another one is idle."""
+"""A connection that was idle, written to or worked on for less does not make room for another one of its own source;
+one that is open for less, and was never answered, not while another one is idle or has had its last answer."""
 
 RESERVE: Final = 512
 """Descriptors that are kept for everything but connections of clients: the provider's, the store's, new ones that are
@@ -67,6 +68,10 @@ class Connection(Protocol):
         """Whether nothing of a request has come, not even bytes that nobody has read yet."""
 
     @property
+    def is_exempt(self) -> bool:
+        """Whether it keeps its place: the service works on a request whose caller is known by a verified token."""
+
+    @property
     def due(self) -> float:
         """When its stage has taken too long, by the monotonic clock."""
 
@@ -82,6 +87,9 @@ class Connection(Protocol):
     def refuse(self, refusal: Refused) -> None:
         """Close it soon, with this answer. A request that has not begun to be answered is not executed."""
 
+    def give_up(self, refusal: Refused) -> None:
+        """Close it soon, whatever its stage, and with this answer unless another one is under way or was the last."""
+
 
 C = TypeVar("C", bound=Connection)
 
@@ -94,33 +102,97 @@ def source_of(connection: object, peer: str, trusted_proxies: tuple[str, ...]) -
     return connection if trusted_proxies and network.contains(trusted_proxies, peer) else network.source(peer)
 
 
+@frozen
+class _Offer(Generic[C]):
+    """The connection that a source would give up."""
+
+    connection: C
+    order: int
+    """Place in the order of preference; the lowest is given up first."""
+
+    since: float
+    is_between_requests: bool
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """The lowest is given up first."""
+        return self.order, self.since
+
+
 class _Source(Generic[C]):
-    """The connections of one source: how many, and which of them wait for their client."""
+    """The connections of one source: how many, and what each of them waits for and since when, the longest first."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.unanswered: dict[C, float] = {}
-        """Without a whole request so far, and since when they are open; the oldest first."""
+        self._lists: dict[C, dict[C, float]] = {}
+        """In which of these lists each connection is."""
 
-        self.answered: dict[C, float] = {}
-        """Between two requests, or amid the next one, and since when; the longest waiting first."""
+        self._unanswered: dict[C, float] = {}
+        """Without a whole request so far."""
 
-    @property
-    def waits(self) -> bool:
-        return bool(self.unanswered or self.answered)
+        self._answered: dict[C, float] = {}
+        """Between two requests, or amid the next one."""
 
-    @property
-    def rank(self) -> tuple[int, bool, float]:
-        """The source of highest rank gives up a connection first. One of its connections must wait."""
-        waiting = self.unanswered or self.answered
-        return self.count, bool(self.unanswered), -next(iter(waiting.values()))
+        self._lingering: dict[C, float] = {}
+        self._sending: dict[C, float] = {}
+        self._asking: dict[C, float] = {}
+        """Their requests are worked on."""
+
+    def add(self, connection: C) -> None:
+        """Note a connection that was counted already."""
+        self._unanswered[connection] = time.monotonic()
+        self._lists[connection] = self._unanswered
+
+    def move(self, connection: C, stage: Stage) -> None:
+        """Note that a connection has come to a stage. A request that has begun gains no time."""
+        current = self._lists[connection]
+        if stage is ANSWER:
+            target = self._asking
+        elif stage is SEND:
+            target = self._sending
+        elif stage is LINGER:
+            target = self._lingering
+        else:
+            target = current if current is self._unanswered else self._answered
+        if target is not current:
+            del current[connection]
+            target[connection] = time.monotonic()
+            self._lists[connection] = target
+
+    def remove(self, connection: C) -> None:
+        """Forget a connection."""
+        self.count -= 1
+        if (current := self._lists.pop(connection, None)) is not None:
+            del current[connection]
+
+    def offer(self, now: float, *, to_itself: bool) -> _Offer[C] | None:
+        """The connection to give up, if there is one; `to_itself`: for a newcomer of this source.
+
+        Work on a request is ended last, and only while its caller is not known by a verified token.
+        """
+        order = (
+            (self._unanswered, IN_USE_SECONDS),
+            (self._answered, IN_USE_SECONDS if to_itself else 0.0),
+            (self._lingering, 0.0),
+            (self._unanswered, 0.0),
+            (self._sending, IN_USE_SECONDS if to_itself else 0.0),
+            (self._asking, IN_USE_SECONDS if to_itself else 0.0),
+        )
+        for place, (waiting, spared) in enumerate(order):
+            for connection, since in waiting.items():
+                if now - since < spared:
+                    break
+                if waiting is not self._asking or not connection.is_exempt:
+                    return _Offer(connection, place, since, waiting is self._answered)
+        return None
 
 
 class _Places(Generic[C]):
-    """So many places for connections. A newcomer takes the place of a connection that waits for its client.
+    """So many places for connections. A newcomer takes the place of one that its holder does not need, or may not keep.
 
-    The source with most connections, the newcomer counted, gives up one: the oldest that was never answered, if it has
-    had time to ask; else the one that has waited longest for its next request. Nobody gives up a connection to a source
+    The source with most connections, the newcomer counted, gives up one, in the order of `_Source.offer`: one that was
+    never answered, if it has had time to ask; one that has waited longest for its next request; then those whose
+    clients do not close, ask or read; then requests whose callers are unknown. Nobody gives up a connection to a source
     that has more.
     """
 
@@ -136,34 +208,32 @@ class _Places(Generic[C]):
         if len(self.open) > self._limit and not self._make_room(source):
             self.remove(connection)
             return False
-        source.unanswered[connection] = time.monotonic()
+        source.add(connection)
         return True
 
     def _make_room(self, newcomer: _Source[C]) -> bool:
-        candidates = [each for each in self._sources.values() if each.count >= newcomer.count and each.waits]
-        if not candidates:
+        most, offer, now = newcomer.count, None, time.monotonic()
+        for source in self._sources.values():
+            if source.count < most:
+                continue
+            other = source.offer(now, to_itself=source is newcomer)
+            if other is not None and (offer is None or source.count > most or other.rank < offer.rank):
+                most, offer = source.count, other
+        if offer is None:
             return False
-        greediest, now = max(candidates, key=lambda source: source.rank), time.monotonic()
-        silent, silent_since = next(iter(greediest.unanswered.items()), (None, inf))
-        idle, idle_since = next(iter(greediest.answered.items()), (None, inf))
-        may_end_idle = greediest is not newcomer or now - idle_since >= IN_USE_SECONDS
-        given_up = idle if idle and may_end_idle and now - silent_since < IN_USE_SECONDS else silent
-        if given_up is None:
-            return False
+        given_up = offer.connection
         self.remove(given_up)
-        if given_up is idle and idle.is_idle:
+        if offer.is_between_requests and given_up.is_idle:
             given_up.end()
         else:
-            given_up.refuse(no_room(Code.TOO_MANY_CONNECTIONS))
+            given_up.give_up(no_room(Code.TOO_MANY_CONNECTIONS))
         return True
 
     def remove(self, connection: C) -> None:
         source = self.open.pop(connection, None)
         if source is None:
             return
-        source.unanswered.pop(connection, None)
-        source.answered.pop(connection, None)
-        source.count -= 1
+        source.remove(connection)
         if not source.count:
             del self._sources[connection.source]
 
@@ -197,17 +267,20 @@ class Connections(Generic[C]):
     def mark(self, connection: C, stage: Stage) -> None:
         """Note which stage a connection has come to."""
         source = self._served.open.get(connection) or self._surplus.open.get(connection)
-        if source is None:
-            return
-        if stage is ANSWER:
-            source.unanswered.pop(connection, None)
-            source.answered.pop(connection, None)
-        elif connection not in source.unanswered and connection not in source.answered:
-            source.answered[connection] = time.monotonic()
+        if source is not None:
+            source.move(connection, stage)
+
+    def has_place(self, connection: C) -> bool:
+        """Whether a connection counts, and was not given up."""
+        return connection in self._served.open or connection in self._surplus.open
 
     def may_linger(self, connection: C) -> bool:
-        """Whether a client that has its last answer may be waited for. One above the limit leaves its place at once."""
-        if connection in self._served.open:
+        """Whether a client may be waited for until it has read its last answer.
+
+        A connection above the limit leaves its place at once. Some that have no place are waited for, but not all of a
+        flood.
+        """
+        if connection in self._served.open or connection in self._lingering:
             return True
         self._surplus.remove(connection)
         if len(self._lingering) >= self._lingering_limit:
@@ -249,6 +322,8 @@ def timeouts(settings: ServerSettings) -> Mapping[Stage, float]:
         HEAD: settings.head_timeout,
         BODY: settings.body_timeout,
         ANSWER: inf,
+        SEND: inf,
+        LINGER: inf,
     }
 
 

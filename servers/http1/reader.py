@@ -28,7 +28,10 @@ _EMPTY_LINES: Final = re.compile(rb"(?:\r\n)+")
 
 
 class Stage(Enum):
-    """What a server waits for on a connection. Each has a time-out of its own."""
+    """What a server waits for on a connection. Each but the last three has a time-out of its own.
+
+    In every stage there is a rule for when a connection makes room for a new one, see `connections`.
+    """
 
     HANDSHAKE = auto()
     IDLE = auto()
@@ -37,10 +40,16 @@ class Stage(Enum):
     HEAD = auto()
     BODY = auto()
     ANSWER = auto()
-    """Nothing: a request is being answered."""
+    """Nothing of the client: the service works on its request."""
+
+    SEND = auto()
+    """The client reads what is sent."""
+
+    LINGER = auto()
+    """The client closes the connection: it has had its last answer."""
 
 
-HANDSHAKE, IDLE, HEAD, BODY, ANSWER = Stage
+HANDSHAKE, IDLE, HEAD, BODY, ANSWER, SEND, LINGER = Stage
 """Each request needs them several times, and in Python 3.11 `Stage.IDLE` takes seven times as long as `IDLE`."""
 
 

@@ -183,8 +183,9 @@ class ServerSettings:
     connection_limit: int = setting(
         bounded(INTEGER, 1, 2**16),
         1024,
-        "Most connections at a time. At the limit, the address (of IPv6 the /64) with most of them gives up an idle "
-        "one; each connection of a trusted proxy counts for itself. Ten more may ask for `sys/health`.",
+        "Most connections at a time. At the limit, the address (of IPv6 the /64) with most of them gives up one: an "
+        "idle one first, last one whose request has no verified token. Each connection of a trusted proxy counts for "
+        "itself. Ten more may ask for `sys/health`.",
     )
     body_memory: int = setting(
         bounded(INTEGER, 2**20, 2**40),

@@ -15,7 +15,7 @@ from cloudid_core.dispatch import Exchange
 from cloudid_core.errors import Refused
 
 from ..host import BaseConnection, Gone, Shared
-from ..http1 import ANSWER, HANDSHAKE, Head, wire
+from ..http1 import ANSWER, HANDSHAKE, LINGER, SEND, Head, wire
 from ..machine import streams
 from .streams import Stream
 
@@ -29,7 +29,7 @@ class Connection(BaseConnection):
         self._scope = trio.CancelScope()
         self._is_ended = False
         self._unanswered: Exchange | None = None
-        """The request whose time is over."""
+        """The request whose work was ended."""
 
     async def serve(self) -> None:
         """Until one side ends it."""
@@ -41,10 +41,12 @@ class Connection(BaseConnection):
                 await self._stream.do_handshake()
                 while await self._exchange():
                     pass
-            if self._unanswered is not None:
-                await self._answer_late(self._unanswered)
-            elif self._refusal is not None and self._stage is not HANDSHAKE:
-                await self._refuse(self._refusal)
+            self._scope = trio.CancelScope()
+            with self._scope:
+                if self._unanswered is not None:
+                    await self._answer_late(self._unanswered)
+                elif self._refusal is not None and self._stage is not HANDSHAKE:
+                    await self._refuse(self._refusal)
         except (Gone, OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             pass
         finally:
@@ -80,9 +82,9 @@ class Connection(BaseConnection):
         app = self._shared.app
         exchange = self._asked = app.begin(head, body, self._peer, self._port)
         response = await app.answer(exchange)
-        self._asked = self._unanswered = None
         if not (response.holds or app.is_audited):
             await trio.lowlevel.cancel_shielded_checkpoint()  # see `App.answer`
+        self._asked = self._unanswered = None  # not earlier: newcomers may need the place in this turn
         closes = head.closes or body is None or app.is_draining or self._reader.is_health_only
         data = wire.write(response, is_head=head.method == "HEAD", closes=closes)
         sent = 0
@@ -96,6 +98,7 @@ class Connection(BaseConnection):
             with app.delivering(response):
                 if response.holds and streams.has_hung_up(self._stream.fileno()):
                     raise Gone
+                self._enter(SEND)
                 await self._send(data[sent:])
         if closes:
             await self._linger()
@@ -105,6 +108,7 @@ class Connection(BaseConnection):
         """Raises `Refused`, or `Gone` when there is none."""
         reader = self._reader
         if reader.unread:
+            self._enter(reader.stage)
             await trio.lowlevel.checkpoint()  # a client that sends many at once lets the others have their turn
         while (request := reader.next_request()) is None:
             self._enter(reader.stage)
@@ -129,24 +133,31 @@ class Connection(BaseConnection):
         return request
 
     async def _refuse(self, refusal: Refused) -> None:
-        self._enter(ANSWER)
         response = self._shared.app.refuse(refusal, self._peer)
-        await self._send(wire.write(response, is_head=self._reader.answers_head, closes=True))
-        await self._linger()
+        await self._send_last(wire.write(response, is_head=self._reader.answers_head, closes=True))
 
     async def _answer_late(self, exchange: Exchange) -> None:
         response = await self._shared.app.answer_late(exchange)
-        await self._send(wire.write(response, is_head=exchange.request.method == "HEAD", closes=True))
-        await self._linger()
+        await self._send_last(wire.write(response, is_head=exchange.request.method == "HEAD", closes=True))
+
+    async def _send_last(self, data: bytes) -> None:
+        """Send an answer after which the connection ends, in a moment if it has no place any more."""
+        self._enter(SEND)
+        data = data[self._stream.send_at_once(data) :]
+        if self._shared.connections.may_linger(self):
+            if data:
+                await self._send(data)
+            await self._linger()
 
     async def _send(self, data: bytes) -> None:
-        with trio.fail_after(self._shared.write_timeout):
+        with trio.fail_after(self._write_seconds):
             await self._stream.send(data)
 
     async def _linger(self) -> None:
         """Swallow what the client still sends: a connection that is closed with unread bytes loses our last answer."""
         if not self._shared.connections.may_linger(self):
             return
+        self._enter(LINGER)
         with trio.move_on_after(wire.LINGER_SECONDS):
             await self._stream.send_eof()
             while await self._stream.receive():

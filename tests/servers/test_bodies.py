@@ -39,6 +39,7 @@ def test_a_source_that_holds_less_gives_up_nothing() -> None:
     """Nor is a request given up that is being answered: the newcomer is refused itself."""
     held: Bodies[FakeConnection] = Bodies(100 * KIB)
     answered, other, newcomer = FakeConnection("greedy"), FakeConnection("other"), FakeConnection("greedy")
+    answered.is_exempt = True
     held.hold(answered, 60 * KIB, is_whole=True)
     held.hold(other, 40 * KIB, is_whole=False)
     held.hold(newcomer, UNCOUNTED, is_whole=False)
@@ -47,6 +48,18 @@ def test_a_source_that_holds_less_gives_up_nothing() -> None:
     held.remove(other)
     held.remove(other)
     assert held.held == 0
+
+
+def test_whole_bodies_of_unknown_callers_are_given_up_after_unfinished_ones() -> None:
+    held: Bodies[FakeConnection] = Bodies(100 * KIB)
+    known, unknown, slow, other = *(FakeConnection("greedy") for _ in range(3)), FakeConnection("other")
+    known.is_exempt = True
+    for connection in (known, unknown, slow):
+        held.hold(connection, 30 * KIB, is_whole=connection is not slow)
+    for size, given_up in ((30, slow), (60, unknown)):
+        held.hold(other, size * KIB, is_whole=False)
+        assert given_up.ending == "too_many_bodies"
+    assert (known.ending, other.ending) == (None, None)
 
 
 def test_what_is_small_is_not_counted() -> None:

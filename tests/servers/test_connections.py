@@ -45,7 +45,7 @@ from cloudid_servers.trio_server.streams import Plain
 from tests.waiting import until
 
 from .certificates import write_certificate
-from .running import PATIENCE, Client, Running, body, status, wait_until
+from .running import PATIENCE, Client, Gate, Running, body, status, wait_until
 
 RUNTIMES: Final = ("trio", "aiohttp")
 FAKE: Final = "tests.servers.fake_server"
@@ -59,6 +59,7 @@ class FakeConnection:
     def __init__(self, source: Hashable = "somebody") -> None:
         self.source = source
         self.is_idle = True
+        self.is_exempt = False
         self.due = inf
         self.ending: str | None = None
 
@@ -67,6 +68,8 @@ class FakeConnection:
 
     def refuse(self, refusal: Refused) -> None:
         self.ending = refusal.code.wire
+
+    give_up = refuse
 
     def end_late(self) -> None:
         self.ending = "late"
@@ -85,6 +88,7 @@ def occupied(held: Connections[FakeConnection], *sources: Hashable) -> list[Fake
     for connection in connections:
         assert held.admit(connection) is Admission.SERVED
         held.mark(connection, Stage.ANSWER)
+        connection.is_exempt = True
     return connections
 
 
@@ -186,6 +190,44 @@ def test_nobody_gives_a_connection_up_to_a_source_that_has_more(clock: list[floa
     assert other.ending == "in silence"
 
 
+def test_every_stage_makes_room_and_work_for_an_unknown_caller_last(clock: list[float]) -> None:
+    """In this order: idle, its last answer had, written to, worked on without a verified token."""
+    held: Connections[FakeConnection] = Connections(5)
+    known, unknown, reading, lingering, idle = occupied(held, *["greedy"] * 5)
+    unknown.is_exempt = False
+    answer(held, idle)
+    held.mark(reading, Stage.SEND)
+    held.mark(lingering, Stage.LINGER)
+    clock[0] = 100.0
+    newcomers = [FakeConnection(f"other {number}") for number in range(5)]
+    for newcomer, given_up in zip(newcomers, (idle, lingering, reading, unknown), strict=False):
+        assert held.admit(newcomer) is Admission.SERVED
+        held.mark(newcomer, Stage.ANSWER)
+        newcomer.is_exempt = True
+        assert given_up.ending is not None
+    assert held.admit(newcomers[-1]) is not Admission.SERVED
+    assert known.ending is None
+
+
+@pytest.mark.parametrize("stage", [stage for stage in Stage if stage is not Stage.LINGER])
+def test_a_source_has_a_moment_in_every_stage_before_it_gives_one_up_to_itself(
+    stage: Stage, clock: list[float]
+) -> None:
+    held: Connections[FakeConnection] = Connections(2)
+    _known, used = occupied(held, *["somebody"] * 2)
+    used.is_exempt = False
+    held.mark(used, stage)
+    clock[0] = 100.0
+    held.mark(used, Stage.ANSWER)
+    held.mark(used, Stage.SEND)
+    held.mark(used, stage)
+    clock[0] += IN_USE_SECONDS / 2
+    assert held.admit(FakeConnection()) is not Admission.SERVED
+    clock[0] += IN_USE_SECONDS / 2
+    assert held.admit(FakeConnection()) is Admission.SERVED
+    assert used.ending is not None
+
+
 def test_a_trusted_proxy_is_no_source() -> None:
     """Each of its connections counts for itself, and so does each IPv4 address and each /64 of IPv6."""
     first, second, trusted = FakeConnection(), FakeConnection(), ("192.0.2.0/24",)
@@ -206,6 +248,7 @@ def test_some_more_are_let_in_for_health_checks_and_no_source_can_take_all_of_th
     assert set(held) >= {check, *surplus[1:]}
     for connection in held:
         held.mark(connection, Stage.ANSWER)
+        connection.is_exempt = True
     assert held.admit(FakeConnection("another")) is Admission.REFUSED
 
 
@@ -313,11 +356,11 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return f"tls_certificate={folder / 'cert.pem'}", f"tls_key={folder / 'key.pem'}"
 
 
-def in_tls(port: int) -> ssl.SSLSocket:
+def in_tls(port: int, connection: socket.socket | None = None) -> ssl.SSLSocket:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    return context.wrap_socket(socket.create_connection(("127.0.0.1", port), PATIENCE))
+    return context.wrap_socket(connection or socket.create_connection(("127.0.0.1", port), PATIENCE))
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -383,6 +426,8 @@ ATTACKER: Final = ("127.0.0.2", 0)
 HEALTH: Final = REQUEST.replace(b"/echo", b"/v1/sys/health?standbyok=true")
 LIMIT: Final = 8
 NEWCOMERS: Final = 3 * SURPLUS
+OF_KNOWN_CALLER: Final = b"host: test\r\nx-vault-token: a"
+WORK_OF_KNOWN_CALLER: Final = REQUEST.replace(b"/echo", b"/sleep?600").replace(b"host: test", OF_KNOWN_CALLER)
 
 
 @pytest.fixture(scope="module", params=RUNTIMES)
@@ -414,6 +459,48 @@ def test_one_source_takes_the_server_from_nobody(crowded: Running) -> None:
                 assert len(greedy) == LIMIT - number
 
 
+def test_work_for_unknown_callers_makes_room_for_others_and_they_read_why(crowded: Running, tmp_path: Path) -> None:
+    """The oldest first; the request of a verified token stays."""
+    gate = Gate(tmp_path)
+    work = REQUEST.replace(b"/echo", f"/waits?{gate.folder}".encode())
+    of_known_caller = work.replace(b"host: test", OF_KNOWN_CALLER)
+    with ExitStack() as stack:
+        clients = []
+        for number in range(LIMIT):
+            clients += stack.enter_context(connections(crowded, of_known_caller if number == 0 else work, 1))
+            gate.wait_for(number + 1)
+        known, *unknown = clients
+        for given_up in unknown[: LIMIT // 2 - 1]:
+            newcomer = stack.enter_context(Client(crowded.port))
+            assert status(newcomer.ask(REQUEST)) == 200
+            answer = given_up.receive()
+            assert refusal(answer) == (503, "too_many_connections")
+            assert b"\r\nretry-after: 1\r\n" in answer
+            assert given_up.is_closed()
+        gate.open()
+        assert status(known.receive()) == 200
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_client_that_does_not_read_makes_room_and_what_its_answer_holds_is_given_back(
+    runtime: str, tls: bool, certificate: tuple[str, str]
+) -> None:
+    settings = ("connection_limit=1", "write_timeout=600s", "trusted_proxies=", *(certificate if tls else ()))
+    with Running(FAKE, runtime, *settings) as running, ExitStack() as stack:
+        lazy = stack.enter_context(Client(running.port, ATTACKER).socket)
+        if tls:
+            lazy = stack.enter_context(in_tls(running.port, lazy))
+        lazy.sendall(REQUEST.replace(b"/echo", b"/large?50000000"))
+        assert lazy.recv(1)
+
+        def is_given_back() -> bool:
+            with in_tls(running.port) if tls else Client(running.port).socket as watcher:
+                return count(watcher) == 1
+
+        wait_until(is_given_back)
+
+
 def is_answered(client: Client) -> bool:
     """Whether a connection has not been given up."""
     try:
@@ -424,13 +511,13 @@ def is_answered(client: Client) -> bool:
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_health_is_told_above_the_limit_and_everybody_else_reads_why_not(runtime: str) -> None:
-    """All connections are being answered: none can make room. Nobody is cut off before the answer is read."""
+    """All requests have a verified token: none makes room. Nobody is cut off before the answer is read."""
     with (
         Running(FAKE, runtime, f"connection_limit={2 * NEWCOMERS}", "trusted_proxies=") as crowded,
         ExitStack() as stack,
     ):
         while not is_refused(crowded):
-            stack.enter_context(connections(crowded, REQUEST.replace(b"/echo", b"/sleep?600"), 1))
+            stack.enter_context(connections(crowded, WORK_OF_KNOWN_CALLER, 1))
         clients = []
         for _ in range(NEWCOMERS):
             clients.append(stack.enter_context(Client(crowded.port)))

@@ -341,7 +341,7 @@ def test_connections_are_bounded(runtime: str, gate: Gate) -> None:
         with Client(running.port) as first, Client(running.port) as second:
             assert echo(first.ask(request("GET /echo")))
             for each in (first, second):
-                each.send(request(f"GET /waits?{gate.folder}"))
+                each.send(request(f"GET /waits?{gate.folder}", "x-vault-token: a"))
             gate.wait_for(2)
             assert is_refused(running.port)
             gate.open()
