@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import resource
 import secrets
+import socket
 import sys
 from base64 import urlsafe_b64encode
 from collections import Counter
@@ -22,11 +23,16 @@ from typing import Final, TypeAlias
 import msgspec
 from attrs import frozen
 
+from cloudid_servers.http1 import Stage
+
 ATTACKER: Final = "127.0.0.2"
 REQUESTS_A_SECOND: Final = 200
 BYTES_A_SECOND: Final = 2**20
 CONNECTS_A_SECOND: Final = 1000
 """At the start. Later, a new connection counts as a request."""
+
+BEGIN_SECONDS: Final = 2.0
+"""In which the first requests on connections that are held are sent and answered, as far as they are."""
 
 WORKERS: Final = 32
 """Connections that requests are sent on."""
@@ -74,7 +80,9 @@ class Outcome:
 
 @frozen
 class Held:
-    """Connections that are held open: what is sent first, and what again and again."""
+    """Connections that are held in one stage: what is sent first, and what again and again."""
+
+    stage: Stage
 
     first: bytes = b""
     then: bytes = b""
@@ -83,6 +91,13 @@ class Held:
 
     share: float = 1.0
     """Of the connections that there may be."""
+
+    reads: bool = True
+    lingers: bool = False
+    """Whether the attacker keeps its side open when the server has closed the other one."""
+
+    needs_hanging_login: bool = False
+    """Whether Azure's login service must not answer meanwhile."""
 
 
 Requests: TypeAlias = Callable[[Order], Iterator[bytes]]
@@ -266,6 +281,25 @@ PROBE: Final = request("GET /v1/sys/seal-status")
 LARGE: Final = request("POST /v1/auth/cloud/login", "Content-Length: 32000") + b"a" * 31_999
 IN_CHUNKS: Final = request("POST /v1/auth/cloud/login", "Transfer-Encoding: chunked") + b"7d00\r\n" + b"a" * 31_999
 
+ONCE: Final = request("GET /v1/sys/seal-status", "Connection: close")
+KEY_SET: Final = request("GET /v1/identity/oidc/plugins/.well-known/keys")
+PIPELINE: Final = KEY_SET * 500
+"""Its answers fill the buffers of both sides."""
+
+RECEIVE_BUFFER: Final = 4 * KIB
+"""Bytes that a client without a wish to read offers to take."""
+
+UNKNOWN_MOUNT: Final = "auth/other"
+"""A mount of a tenant whose keys are not known."""
+
+
+def login_of_nobody(mount: str) -> bytes:
+    """A login whose JWT names a made-up key, so that the server looks for newer ones."""
+    head = urlsafe_b64encode(b'{"alg":"RS256","kid":"nobody"}').decode().rstrip("=")
+    form = {"role": "all", "jwt": f"{head}.e30.{'A' * 342}"}
+    return request(f"POST /v1/{mount}/login", content=msgspec.json.encode(form))
+
+
 VECTORS: Final[Mapping[str, Requests | Held]] = MappingProxyType(
     {
         "floats": bodies(lambda _: b"1e308"),
@@ -278,12 +312,18 @@ VECTORS: Final[Mapping[str, Requests | Held]] = MappingProxyType(
         "wrapped look-ups": wrapped_lookups,
         "small wrapped bodies": wrapped_bodies(16),
         "large wrapped bodies": wrapped_bodies(300 * KIB),
-        "idle connections": Held(),
-        "connections in use": Held(PROBE, PROBE),
-        "slow heads": Held(b"GET /v1/sys/health HTTP/1.1\r\nHost: a\r\nX-One: ", b"a"),
-        "slow second heads": Held(PROBE + b"GET /v1/sys/health HTTP/1.1\r\nX-One: ", b"a"),
-        "large bodies held": Held(LARGE, pause=60.0, share=0.5),
-        "chunks held": Held(IN_CHUNKS, pause=60.0, share=0.5),
+        "idle connections": Held(Stage.IDLE),
+        "connections in use": Held(Stage.IDLE, PROBE, PROBE),
+        "slow heads": Held(Stage.HEAD, b"GET /v1/sys/health HTTP/1.1\r\nHost: a\r\nX-One: ", b"a"),
+        "slow second heads": Held(Stage.HEAD, PROBE + b"GET /v1/sys/health HTTP/1.1\r\nX-One: ", b"a"),
+        "large bodies held": Held(Stage.BODY, LARGE, pause=60.0, share=0.5),
+        "chunks held": Held(Stage.BODY, IN_CHUNKS, pause=60.0, share=0.5),
+        "waits for newer keys": Held(Stage.ANSWER, login_of_nobody("auth/cloud"), pause=60.0, needs_hanging_login=True),
+        "waits for first keys": Held(
+            Stage.ANSWER, login_of_nobody(UNKNOWN_MOUNT), pause=60.0, needs_hanging_login=True
+        ),
+        "answers not read": Held(Stage.SEND, PIPELINE, KEY_SET, pause=1.0, reads=False),
+        "closes not answered": Held(Stage.LINGER, ONCE, pause=60.0, lingers=True),
         "malformed heads": malformed_heads,
         "malformed requests": malformed_requests,
         "oversized bodies": oversized,
@@ -339,12 +379,17 @@ class Attack:
                 source = (next(vector) for vector in cycle(self._sources))
                 for _ in range(WORKERS):
                     group.create_task(self._send(source))
-            await asyncio.sleep(self._order.connections / CONNECTS_A_SECOND if self._held else 0.0)
+            await asyncio.sleep(self._order.connections / CONNECTS_A_SECOND + BEGIN_SECONDS if self._held else 0.0)
             begun.set()
 
-    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect(self, *, reads: bool = True) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         await self._connects.wait()
-        return await asyncio.open_connection("127.0.0.1", self._order.port, local_addr=(ATTACKER, 0))
+        connection = connected(self._order.port, reads=reads)
+        connection.setblocking(False)
+        reader, writer = await asyncio.open_connection(sock=connection)
+        if not reads:
+            writer.transport.pause_reading()  # type: ignore[attr-defined]  # every transport of a stream can
+        return reader, writer
 
     async def _send(self, source: Iterator[bytes]) -> None:
         """One request after the other, on one connection for as long as the server keeps it."""
@@ -372,30 +417,47 @@ class Attack:
         """One connection, and another one when it is closed."""
         while True:
             with suppress(OSError):
-                reader, writer = await self._connect()
+                reader, writer = await self._connect(reads=held.reads)
                 self.held += 1
                 with Closing(writer):
                     await self._keep(held, reader, writer)
                 self.held -= 1
             self.answers["connections that ended"] += 1
-            await self._reconnects.wait()
+            await self._reconnects.wait(len(held.first))
 
     async def _keep(self, held: Held, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        data, is_open = held.first, True
+        data, is_open, size = held.first, True, 0
         while is_open:
             if data:
-                await self._sendings.wait(len(data))
+                await self._sendings.wait(size)
                 if writer.transport.is_closing():
                     return
                 self.sent += 1
                 writer.write(data)
-            data = held.then
+            data, size = held.then, len(held.then)
             with suppress(OSError):  # a time-out is one: the pause is over
                 async with asyncio.timeout(held.pause):
                     while answer := await reader.read(65_536):
                         if answer.startswith(b"HTTP/1.1 "):
                             self.answers[answer[9:12].decode()] += 1
+                    if held.lingers:
+                        await asyncio.sleep(held.pause)
                     is_open = False
+
+
+def connected(port: int, *, reads: bool = True) -> socket.socket:
+    """A connection from the attacker's address."""
+    connection = socket.socket()
+    if not reads:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+    try:
+        connection.bind((ATTACKER, 0))
+        connection.settimeout(ANSWER_SECONDS)
+        connection.connect(("127.0.0.1", port))
+    except OSError:
+        connection.close()
+        raise
+    return connection
 
 
 class Closing:
