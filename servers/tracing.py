@@ -57,13 +57,14 @@ class Tracing:
     Raises `ValueError` if these make no sense.
     """
 
-    def __init__(self, service: Service, host: Host, store: Store) -> None:
+    def __init__(self, service: Service, host: Host, store: Store, *, trusts_callers: bool) -> None:
         resource = {"service.name": os.environ.get("OTEL_SERVICE_NAME", "cloudid"), "service.version": VERSION}
         self._provider = TracerProvider(resource=Resource.create(resource), shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("cloudid", VERSION)
         self._family_of = host.measures.family_of
         self._store = STORES.get(type(store).__name__, "other")
+        self._trusts_callers = trusts_callers
         service.work_on = partial(self._answer, service.work_on)  # type: ignore[method-assign]
         service.answer_late = partial(self._answer, service.answer_late)  # type: ignore[method-assign]
         host.call_provider = partial(self._call, host.call_provider)  # type: ignore[method-assign]
@@ -73,7 +74,7 @@ class Tracing:
     async def _answer(self, answer: Callable[[Exchange], Program[Response]], exchange: Exchange) -> Response:
         method = exchange.request.method if exchange.request.method in KNOWN else "_OTHER"
         attributes: Attributes = {"http.request.method": method, "cloudid.request_id": exchange.request_id}
-        with self._span(method, SpanKind.SERVER, attributes, _caller(exchange.request.headers)) as span:
+        with self._span(method, SpanKind.SERVER, attributes, self._parent(exchange)) as span:
             try:
                 response = await answer(exchange)
             finally:
@@ -87,6 +88,16 @@ class Tracing:
             if response.status >= 500:
                 span.set_status(StatusCode.ERROR)
             return response
+
+    def _parent(self, exchange: Exchange) -> Context | None:
+        """Return the context of the application around this one, if there is one.
+
+        Otherwise return that of the client where the settings trust clients: its `traceparent` decides whether spans
+        are exported. `tracestate` is left out, since it may hold anything.
+        """
+        if not self._trusts_callers or trace.get_current_span() is not trace.INVALID_SPAN:
+            return None
+        return W3C.extract({TRACEPARENT: exchange.request.headers.get(TRACEPARENT, "")[:LONGEST]})
 
     async def _call(
         self, call: Callable[..., Awaitable[HttpResponse]], request: HttpRequest, timeout: float
@@ -139,13 +150,3 @@ class Tracing:
             closing = Thread(target=self._provider.shutdown, daemon=True)
             closing.start()
             closing.join(CLOSE_SECONDS)
-
-
-def _caller(headers: Mapping[str, str]) -> Context | None:
-    """The context that a request comes from: of the application around this one, else of its client.
-
-    `tracestate` is left out, since it may hold anything.
-    """
-    if trace.get_current_span() is not trace.INVALID_SPAN:
-        return None
-    return W3C.extract({TRACEPARENT: headers.get(TRACEPARENT, "")[:LONGEST]})

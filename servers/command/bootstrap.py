@@ -161,7 +161,7 @@ class Setup:
         if self.server.tracing:
             tracing = tracing_class()
             try:
-                tracing(service, host, self.store)
+                tracing(service, host, self.store, trusts_callers=self.server.trust_trace_headers)
             except ValueError:  # its text has the value, which may be secret
                 raise SettingsError("the OTEL_* variables of the process environment cannot be used") from None
         app = App(service, host, log, self.trusted_proxies, self.page)
@@ -377,7 +377,7 @@ def database(server: ServerSettings) -> tuple[ModuleType, object]:
     return engine, engine.Address.parse(server.store, password)
 
 
-def tracing_class() -> Callable[[Service, Host, Store], object]:
+def tracing_class() -> Callable[..., object]:
     """What exports spans. `SettingsError`: OpenTelemetry is not installed."""
     try:
         from ..tracing import Tracing  # OpenTelemetry is optional

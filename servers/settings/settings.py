@@ -119,6 +119,12 @@ class ServerSettings:
         "Export spans with OpenTelemetry, as the `OTEL_*` variables of the process environment say; needs the extra "
         "`otel`.",
     )
+    trust_trace_headers: bool = setting(
+        BOOLEAN,
+        False,
+        "With `tracing`, continue the trace of a caller's `traceparent`, which also decides whether the request is "
+        "sampled. Callers need no token for that: set it only behind a proxy that replaces the header.",
+    )
     tls_certificate: str = setting(PATH, "", "PEM file with the certificate chain; goes with `tls_key`. Empty: no TLS.")
     tls_key: str = setting(PATH, "", "PEM file with the private key of the certificate; may be the same file.")
     store: str = setting(

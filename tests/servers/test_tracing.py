@@ -34,7 +34,7 @@ CANARY: Final = "c4n4ry-s3cret"
 def settings(tmp_path: Path) -> tuple[str, str]:
     """The arguments of a server that traces."""
     path = tmp_path / "cloudid.toml"
-    path.write_text("[server]\ntracing = true\n")
+    path.write_text("[server]\ntracing = true\ntrust_trace_headers = true\n")
     return "--settings", str(path)
 
 
@@ -119,7 +119,7 @@ def test_a_request_whose_time_is_over_has_a_span_of_its_work_and_one_of_its_answ
     runtime: str, tmp_path: Path
 ) -> None:
     with collector() as collected:
-        arguments = (runtime, "tracing=true")
+        arguments = (runtime, "tracing=true", "trust_trace_headers=true")
         with Running("tests.servers.fake_server", *arguments, environment=collected.environment) as server:
             headers = {"x-service-deadline": "1", **traceparent(LOGIN)}
             assert httpx.get(f"{server.url}/waits?{tmp_path}", headers=headers, **PATIENT).status_code == 504
@@ -127,6 +127,22 @@ def test_a_request_whose_time_is_over_has_a_span_of_its_work_and_one_of_its_answ
         worked, answered = [facts(span) for span in collected.spans if span.kind == Span.SPAN_KIND_SERVER]
     assert "http.response.status_code" not in worked
     assert answered["error.type"] == "deadline_passed"
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize("runtime", ["trio", "aiohttp"])
+def test_a_client_decides_neither_of_which_trace_its_requests_are_nor_whether_they_are_sampled(runtime: str) -> None:
+    """Unless the settings trust the header. Here only what a client has sampled would be exported."""
+    exported = {}
+    for trusts in ("false", "true"):
+        with collector() as collected:
+            environment = {**collected.environment, "OTEL_TRACES_SAMPLER": "parentbased_always_off"}
+            settings = ("tracing=true", f"trust_trace_headers={trusts}")
+            with Running("tests.servers.fake_server", runtime, *settings, environment=environment) as server:
+                httpx.get(f"{server.url}/echo", headers=traceparent(LOGIN), **PATIENT)
+                assert server.stop()[0] == 0
+            exported[trusts] = [span.trace_id.hex() for span in collected.spans]
+    assert exported == {"false": [], "true": [LOGIN]}
 
 
 def test_within_another_application_its_span_is_the_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
