@@ -270,6 +270,10 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
         "The `Content-Type` is another one.",
         "Patch with `cloudid patch`, or send this type.",
     ),
+    Code.UNSUPPORTED_CONTENT_ENCODING: (
+        "The request has a `Content-Encoding`.",
+        "Send the body without compression.",
+    ),
     Code.HEAD_TOO_LARGE: ("Cookies or headers of a proxy are too long.", "Send fewer headers."),
     Code.WRAPPED_COUNT_EXCEEDED: ("Many answers that were wrapped wait.", "Unwrap them, or wrap for shorter."),
     # The service's own state

@@ -44,6 +44,7 @@ class Code(Enum):
     BODY_TOO_LARGE = 413, "the request body is too large"
     TARGET_TOO_LONG = 414, "the request target is too long"
     UNSUPPORTED_MEDIA_TYPE = 415, "PATCH needs application/merge-patch+json"
+    UNSUPPORTED_CONTENT_ENCODING = 415, "the request body must not be compressed"
     HEAD_TOO_LARGE = 431, "the request head is too large"
 
     RATE_LIMIT_EXCEEDED = 429, "rate limit quota exceeded"

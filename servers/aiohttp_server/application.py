@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from functools import partial
+from typing import Final
 
 from cloudid_core.errors import Code, Refused
+from cloudid_core.messages import Response
 
 from .. import extras
 from ..machine import streams
@@ -16,6 +18,10 @@ with extras.named():
     from ..embedding import Embedded, Given, SetUp, embedded, head_of, set_up_of
     from ..http1 import Head, wire
     from .host import open_host
+
+
+IDENTITY: Final = "identity"
+"""The `Content-Encoding` of a body that is not compressed. aiohttp would expand every other one for its handlers."""
 
 
 def aiohttp_application(
@@ -52,6 +58,8 @@ class _Door:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         service, peer = self._embedded, request.remote or ""
+        if request.headers.get("Content-Encoding", IDENTITY).lower() != IDENTITY:
+            return await _refuse_unread(request, service.refuse(Refused(Code.UNSUPPORTED_CONTENT_ENCODING), peer))
         try:
             response = await service.answer(_head(request), peer, request.content.readany)
         except web.RequestPayloadError:
@@ -69,6 +77,15 @@ def _head(request: web.Request) -> Head:
     assert resource is not None
     prefix = resource.canonical.removesuffix("/{path}")
     return head_of(request.method, request.rel_url.raw_path_qs.removeprefix(prefix), wire.joined(request.raw_headers))
+
+
+async def _refuse_unread(request: web.Request, response: Response) -> web.Response:
+    """Answer, and end the connection: otherwise aiohttp reads the rest of the body, and expands it for that."""
+    answer = web.Response(status=response.status, headers=response.headers, body=response.body)
+    answer.force_close()
+    await _write(request, answer)
+    request.protocol.force_close()
+    return answer
 
 
 async def _has_left(request: web.Request) -> bool:
