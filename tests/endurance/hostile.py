@@ -56,11 +56,11 @@ REACHED: Final = 0.5
 CLIENTS: Final = 8
 """Connections that it is measured with."""
 
-OTHERS: Final = 64
+OTHERS: Final = 32
 """Most requests of others that are under way at a time."""
 
 NEW_CONNECTION: Final = 10
-"""Each so many requests of others come on a new connection."""
+"""Each so many requests of others come on a new connection, which replaces a kept one."""
 
 TRIES: Final = 3
 """How often a vector is tried while it misses bounds of time only: others may use the machine."""
@@ -308,7 +308,9 @@ class Others:
 
     async def _ask(self, data: bytes, *, is_new: bool) -> bytes:
         """The head of the answer. A kept connection that was closed meanwhile is no refusal: a new one is used then."""
-        if self._free and not is_new:
+        if self._free and is_new:
+            self._free.pop(0)[1].transport.abort()
+        elif self._free:
             with suppress(OSError, asyncio.IncompleteReadError):
                 return await self._ask_on(self._free.pop(), data)
         return await self._ask_on(await asyncio.open_connection("127.0.0.1", self._port), data)
