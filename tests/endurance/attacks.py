@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 import msgspec
 from attrs import frozen
 
-from cloudid_servers.http1 import Stage
+from cloudid_servers.http1 import Stage, wire
 
 ATTACKER: Final = "127.0.0.2"
 REQUESTS_A_SECOND: Final = 200
@@ -323,7 +323,7 @@ VECTORS: Final[Mapping[str, Requests | Held]] = MappingProxyType(
             Stage.ANSWER, login_of_nobody(UNKNOWN_MOUNT), pause=60.0, needs_hanging_login=True
         ),
         "answers not read": Held(Stage.SEND, PIPELINE, KEY_SET, pause=1.0, reads=False),
-        "closes not answered": Held(Stage.LINGER, ONCE, pause=60.0, lingers=True),
+        "closes not answered": Held(Stage.LINGER, ONCE, pause=wire.LINGER_SECONDS, lingers=True),
         "malformed heads": malformed_heads,
         "malformed requests": malformed_requests,
         "oversized bodies": oversized,
@@ -440,9 +440,9 @@ class Attack:
                     while answer := await reader.read(65_536):
                         if answer.startswith(b"HTTP/1.1 "):
                             self.answers[answer[9:12].decode()] += 1
-                    if held.lingers:
-                        await asyncio.sleep(held.pause)
                     is_open = False
+        if held.lingers:
+            await asyncio.sleep(held.pause)
 
 
 def connected(port: int, *, reads: bool = True) -> socket.socket:
