@@ -86,6 +86,8 @@ class Caches(JwtCaches):
         """What the provider said about machines, principals and api-versions."""
         self.read_budgets: Bounded[Hashable, Any] = Bounded(1024)
         """How often the provider may be read from, by its address and the subscription."""
+        self.role_definitions: Bounded[Hashable, Any] = Bounded(1024)
+        """Role definitions as they were last read, for reports: nothing is decided by them."""
         self.lists: Bounded[str, Any] = Bounded(2**14)
         """Lists at the provider, and whether they are worth reading, by all that says which list it is."""
         self.nodes = 1

@@ -391,7 +391,10 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
     # Leases and the secrets engine
     Code.LEASE_NOT_FOUND: ("The lease has ended, or its id is mistyped.", "Ask for new credentials."),
     Code.LEASE_EXPIRED: ("The lease or its token has ended.", "Ask for new credentials, and renew earlier."),
-    Code.LEASE_NOT_RENEWABLE: ("Its role is gone, or it has lived as long as it may.", "Ask for new credentials."),
+    Code.LEASE_NOT_RENEWABLE: (
+        "Its role is gone or no longer keeps its application, or the lease has lived as long as it may.",
+        "Request new credentials.",
+    ),
     Code.REVOCATION_PENDING: (
         "The provider did not remove all; the next code says why.",
         "Wait; see `cloudid status`.",

@@ -1,7 +1,7 @@
 """What every program is handed."""
 
 from . import queue
-from .context import Context, Mountable, Recheck
+from .context import Context, LeaseSubject, LeaseTerms, Mountable, Recheck
 from .keyring import (
     KEYRING_BYTES,
     begin_data_key,

@@ -15,7 +15,7 @@ from ..errors import Code, Refused
 from ..forms import Terms
 from ..health import Node
 from ..mounts import Mount
-from ..provider import Client, Provisioned
+from ..provider import Client, Provisioned, Rights
 from ..settings import Settings
 from ..store import NO_CHANGES, Changes, Found, Records
 
@@ -28,6 +28,23 @@ class Recheck:
 
     expects: Mapping[str, int] = field(factory=dict)
     unknown: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class LeaseSubject:
+    """The parts of a lease that its renewal is judged by."""
+
+    role: str
+    provisioned: Provisioned
+    rights: Rights | None
+
+
+@frozen
+class LeaseTerms:
+    """What limits the renewal of a lease, and the versions that a commit of it must expect."""
+
+    terms: Terms
+    expects: Mapping[str, int]
 
 
 def _always(answer: T) -> Callable[..., Program[T]]:
@@ -51,9 +68,9 @@ class Mountable:
     """What now limits the tokens of a role, at the role's place in the store. `None`: the role is gone."""
     recheck: Callable[[Context, Mount, str, Mapping[str, str], Deadline], Program[Recheck]] = _always(Recheck())
     """Refuses to renew a login's token whose principal or machine, which the metadata name, would now be refused."""
-    lease_terms: Callable[[Context, Mount, str, Provisioned], Program[Found[Terms] | None]] = _always(None)
-    """What now limits a lease of a role, at the role's place in the store. `None`: the role is gone. Refused when the
-    mount no longer allows what was provisioned."""
+    lease_terms: Callable[[Context, Mount, LeaseSubject, Deadline], Program[LeaseTerms | None]] = _always(None)
+    """What limits the renewal of a lease now. `None`: its role is gone. Refused when its credentials would no longer be
+    issued."""
     client: Callable[[Context, Mount, Deadline], Program[Client]] = _no_client
     """The client for the mount's calls to the provider. Refuses with `CONFIG_MISSING` without a configuration."""
     release: Callable[[Context, Mount, Instant, Mapping[str, int]], Program[None]] = _always(None)
@@ -67,7 +84,7 @@ class Mountable:
     """The record of the mount's configuration, where it holds a root credential."""
     static_role: type[SecretHolder] | None = None
     """The record of a static role, where the mount can have some."""
-    may_rotate: Callable[[Context, Mount, str], Program[Changes]] = _always(NO_CHANGES)
+    may_rotate: Callable[[Context, Mount, str, Deadline], Program[Changes]] = _always(NO_CHANGES)
     """What a new secret of a static role rests on. Refused when the mount no longer allows it one."""
 
 

@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 from ..context import Context, Due, queue
 from ..effects import Instant
 from ..events import LeaseChanged
-from ..provider import Provisioned
+from ..provider import Provisioned, Rights
 from ..store import Changes, Found, keys
 
 
@@ -32,6 +32,10 @@ class Lease:
     due_at: Instant
     batch_mount_id: str = ""
     """The mount of the batch token without a parent that it was issued with: it ends with that mount."""
+    rights: Rights | None = None
+    """What the credentials held at their issue, where `provisioned` does not say it: on an application that others use
+    too. `None` in leases of earlier releases.
+    """
     last_renewal: Instant | None = None
     revoking: bool = False
     attempts: int = 0

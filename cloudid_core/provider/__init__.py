@@ -14,7 +14,7 @@ from .applications import (
     marked_applications,
 )
 from .assertions import Assertions, Source, federated_token_file
-from .assignments import assign, assignment_path, scope, scope_of_assignment
+from .assignments import assign, assignment_path, scope
 from .certificates import add_certificate
 from .client import PROVIDER_FAILURES, Client, Credentials, ProviderFailure, refusal_of
 from .codes import PROVIDER_CODES
@@ -32,5 +32,6 @@ from .proofs import CERTIFICATE, FEDERATED, PROOFS, SECRET, Proof
 from .propagation import GRACE, FreshObject, retry_while_propagating, wait_until_proven
 from .provisioned import Provisioned, Removal, remove
 from .retry import RetryPolicy
+from .rights import Rights, rights_made
 from .signing_keys import KeySet, known_keys, outdated_tenants, refresh_ahead, refreshed_for
 from .single_flight import once

@@ -58,7 +58,7 @@ async def start(
     holder = await rotated_holder(subject)
     if not (force or role) and await is_used_elsewhere(context, mount.id, holder.record.client_secret):
         raise Refused(Code.ROOT_SECRET_SHARED)
-    grounds = await context.components.of(mount).may_rotate(context, mount, role) if role else NO_CHANGES
+    grounds = await context.components.of(mount).may_rotate(context, mount, role, deadline) if role else NO_CHANGES
     key = keys.rotation(mount.id, role)
     if force:
         before, expects = await context.records.find_for_writing(key, Rotation)

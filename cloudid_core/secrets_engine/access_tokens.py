@@ -30,7 +30,6 @@ from ..provider import (
     Credentials,
     FreshObject,
     ask_for_token,
-    lending,
     once,
     retry_while_propagating,
 )
@@ -38,8 +37,7 @@ from ..routing import PROVIDER, Call, capture_name, route
 from ..store import NO_CHANGES, Changes, Found, keys, retry_on_conflict
 from ..values import rfc3339
 from . import config
-from .persistent_app import require_changed
-from .roles import Role, require_within_ceiling
+from .roles import Role, may_issue_for
 from .static_roles import NO_KEY, StaticRole, find_static_role, may_rotate
 from .token_secret import TokenSecret, replace_secret
 
@@ -107,9 +105,7 @@ async def _permit(call: Call) -> Grant[Role]:
     role = found.record.normal
     scope = chosen_scope(role.token_scopes, call.form(TokenForm).scope)
     effective, client, config_expects = await config.in_use(context, mount, call.deadline)
-    grounds = await lending(context.records, role.existing_client_id)
-    await require_within_ceiling(client, effective, role)
-    await require_changed(context, mount, effective, role)
+    grounds = await may_issue_for(context, mount, effective, client, role)
     return Grant(
         role=found,
         client_id=role.existing_client_id,
@@ -139,7 +135,7 @@ async def _permit_static(call: Call) -> tuple[Grant[StaticRole], Key]:
     """Decide under the present role and configuration; the key that the role holds."""
     context, mount, name = call.context, call.mount, capture_name(call)
     await require_live(context.records, mount)
-    await may_rotate(context, mount, name)
+    await may_rotate(context, mount, name, call.deadline)
     found = await find_static_role(context, mount, name)
     role = found.record
     scope = chosen_scope(role.token_scopes, call.form(TokenForm).scope)

@@ -1,20 +1,19 @@
 """The ceiling of a secrets engine: what its roles can hand out at the most, whoever writes them.
 
-It is part of the configuration, so an operator sets it and the writers of roles cannot. It is checked when a role is
-written, when credentials are issued, once more by the commit that gives out a lease, and when a lease is renewed.
+It is part of the configuration, so an operator sets it and the writers of roles cannot. `limits` applies it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, TypeVar
 
-from attrs import evolve, field, fields, frozen
+from attrs import evolve, fields, frozen
 
 from ..errors import Code, Problem, Refused
 from ..forms import BOOLEAN, FieldType, Json, schemas, setting
-from ..provider import Client, assignments, groups, memberships
+from ..provider import Client, Rights, assignments, groups, memberships
 from ..values import GUID, comma_list, fold
 from .grants import AppRoleGrant, listed
 
@@ -22,9 +21,6 @@ MOST_ALLOWED: Final = 1000
 """Elements of one list."""
 
 LONGEST_NAME: Final = 512
-_PRIVILEGED: Final = "microsoft.authorization/*/write"
-"""To write here is to hand out rights."""
-
 _ONLY_BY_NAME: Final = re.compile(r"/|/providers/microsoft\.management/managementgroups/[^/]*")
 """Scopes in lower case that allow themselves alone: too much lies below them to be meant by the way."""
 
@@ -154,7 +150,8 @@ class Ceiling:
     deny_privileged_roles: bool = setting(
         BOOLEAN,
         False,
-        "Refuse role definitions that may do everything, or hand out rights. They are read anew for each issue.",
+        "Refuse role definitions that may do everything, give rights to others or take over identities. They are read "
+        "again for each issue and renewal.",
         shown_empty=False,
     )
 
@@ -189,40 +186,29 @@ MEMBERSHIP_LISTS: Final = {
 """By the kind of a membership: a role's field, the list, and whether that limits also where there is no ceiling."""
 
 
-@frozen(kw_only=True)
-class Grants:
-    """What a role hands out: assignments as pairs of scope and id of a definition, memberships by their kinds, and an
-    existing application."""
-
-    assignments: tuple[tuple[str, str], ...] = ()
-    memberships: Mapping[str, tuple[str, ...]] = field(factory=dict)
-    application: tuple[str, ...] = ()
-    """Its object id and its client id, where it is not one that the service makes."""
-
-
-def check_ceiling(ceiling: Ceiling, grants: Grants) -> None:
-    """Refuse with `CEILING_EXCEEDED` what is not within a ceiling."""
-    if problems := exceeded(ceiling, grants):
+def check_ceiling(ceiling: Ceiling, rights: Rights) -> None:
+    """Refuse with `CEILING_EXCEEDED` rights that are not within a ceiling."""
+    if problems := exceeded(ceiling, rights):
         raise Refused.because(problems)
 
 
-def exceeded(ceiling: Ceiling, grants: Grants) -> list[Problem]:
-    """What of these grants is not within a ceiling, by the fields of a role. Nothing that a role says is repeated."""
-    return [Problem(Code.CEILING_EXCEEDED, where) for where in _excesses(ceiling, grants)]
+def exceeded(ceiling: Ceiling, rights: Rights) -> list[Problem]:
+    """What of these rights is not within a ceiling, by the fields of a role. No value of a role is repeated."""
+    return [Problem(Code.CEILING_EXCEEDED, where) for where in _excesses(ceiling, rights)]
 
 
-def _excesses(ceiling: Ceiling, grants: Grants) -> Iterator[str]:
+def _excesses(ceiling: Ceiling, rights: Rights) -> Iterator[str]:
     for kind, (name, allowed, is_always_limited) in MEMBERSHIP_LISTS.items():
         if ceiling.is_limited or is_always_limited:
-            for number, one in enumerate(grants.memberships.get(kind, ())):
+            for number, one in enumerate(rights.memberships.get(kind, ())):
                 if not getattr(ceiling, allowed).admits(one):
                     yield f'"{name}", element {number} is not among "{allowed}"'
     if not ceiling.is_limited:
         return
-    application = grants.application
+    application = (rights.application_id, rights.client_id) if rights.application_id else ()
     if application and not any(ceiling.allowed_application_ids.admits(each) for each in application if each):
         yield '"application_object_id" is not among "allowed_application_ids"'
-    for number, (scope, definition) in enumerate(grants.assignments):
+    for number, (scope, definition) in enumerate(rights.assignments):
         if not _is_within(scope, ceiling.allowed_scopes):
             yield f'"azure_roles", element {number}: the scope is not within "allowed_scopes"'
         if not ceiling.allowed_role_definitions.admits(definition.rsplit("/", 1)[-1]):
@@ -268,31 +254,3 @@ async def _with_ids(field: str, ceiling: Ceiling, look_up: Callable[[str], Await
             raise Refused(code, f'"{field}", element {number}')
         ids.append(fold(found[0]))
     return evolve(allowed, ids=tuple(ids))
-
-
-async def check_privileges(client: Client, ceiling: Ceiling, definition_ids: Iterable[str]) -> None:
-    """Refuse role definitions that may do everything or hand out rights, if the ceiling says so: they are read anew."""
-    if not ceiling.deny_privileged_roles:
-        return
-    for number, definition_id in enumerate(definition_ids):
-        definition = await assignments.definition_by_id(client, definition_id)
-        if definition is None:
-            raise Refused(Code.REFERENCE_NOT_FOUND, f'"azure_roles", element {number}')
-        if any(is_privileged(action) for action in definition.actions):
-            detail = f'"azure_roles", element {number}: "deny_privileged_roles" refuses the role'
-            raise Refused(Code.CEILING_EXCEEDED, detail)
-
-
-def is_privileged(pattern: str) -> bool:
-    """Whether an action, in which `*` is any text, can be one that hands out rights."""
-    return have_common(fold(pattern), _PRIVILEGED)
-
-
-def have_common(first: str, second: str) -> bool:
-    """Whether some text matches both of two patterns in which `*` is any text."""
-    row = [set(second[:end]) <= {"*"} for end in range(len(second) + 1)]
-    for letter in first:  # whether what is read of the first has a text in common with each beginning of the second
-        above, row = row, [row[0] and letter == "*"]
-        for other, shorter, same in zip(second, above, above[1:], strict=False):
-            row.append(same or row[-1] if "*" in (letter, other) else letter == other and shorter)
-    return row[-1]

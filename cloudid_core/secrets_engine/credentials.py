@@ -12,6 +12,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from ..background import Intent, abandon, closing, marker, open_intent
+from ..context import LeaseSubject
 from ..effects import Instant, Now
 from ..errors import CloudidError, Code, ProviderProblem, Refused
 from ..forms import grant as grant_life
@@ -19,16 +20,15 @@ from ..forms import schemas
 from ..leases import Lease, end_lease
 from ..messages import READ, Answer
 from ..mounts import mount_table, require_live
-from ..provider import Client, Credentials, FreshObject, NewPassword, Provisioned, lending, wait_until_proven
+from ..provider import Client, Credentials, FreshObject, NewPassword, Provisioned, wait_until_proven
 from ..quotas import room_for_lease
 from ..routing import PROVIDER, Answers, Call, capture_name, route
-from ..store import Changes, Found, expected, keys, retry_on_conflict
+from ..store import Changes, Found, retry_on_conflict
 from ..tokens import new_id, owner_of, tie
-from .ceiling import check_ceiling
-from .config import find_config, in_use
-from .persistent_app import require_changed
+from .config import in_use
+from .persistent_app import COME_AGAIN
 from .provisioning import PlannedAssignment, add_password_to, grant, make_application, paths_of, plan_assignments
-from .roles import Role, find_role, grants_of, require_within_ceiling
+from .roles import Role, find_role, may_hold, may_issue_for, rights_of
 
 SECRET_MARGIN: Final = 3600
 """Seconds by which the provider's secret outlives the longest lease, never past an explicit cap."""
@@ -110,10 +110,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
     if role is None:
         raise Refused(Code.NOT_FOUND, NO_ROLE)
     config, client, config_expects = await in_use(context, mount, call.deadline)
-    if role.record.existing_id:
-        await lending(context.records, role.record.existing_client_id)
-    await require_within_ceiling(client, config, role.record)
-    await require_changed(context, mount, config, role.record)
+    await may_issue_for(context, mount, config, client, role.record)
     plan = await _plan(call, client, role.record, name)
     call.held.lease_id, call.held.mount_id, call.held.intent_id = _lease_id(call, plan), mount.id, plan.id
     at_stake, expects = evolve(plan.provisioned, purge=True), {**role.expected, **config_expects}
@@ -184,9 +181,12 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
     role = await find_role(context, mount, plan.role_name)
     if role is None or mount.id not in mounts.record.by_id:
         raise Refused(Code.NOT_FOUND, NO_ROLE)
-    config = await find_config(context, mount)
-    if config is not None:
-        check_ceiling(config.record, grants_of(plan.role))
+    if plan.role.persistent_app and role.record.existing_id != plan.role.existing_id:
+        raise Refused(Code.ROLE_CHANGE_PENDING, retry_after=COME_AGAIN)
+    config, client, config_expects = await in_use(context, mount, call.deadline)
+    rights = None if made.provisioned.application_id else rights_of(plan.role)
+    subject = LeaseSubject(role=plan.role_name, provisioned=made.provisioned, rights=rights)
+    grounds = await may_hold(context, mount, config, client, role.record, subject)
     owner = await owner_of(context, mounts.record, token, now)
     lease = Lease(
         id=lease_id,
@@ -198,12 +198,11 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
         expires_at=now + ttl,
         ends_at=ends_at,
         due_at=now + ttl,
+        rights=rights,
         batch_mount_id="" if owner else token.mount_id,
     )
-    expects = {**mounts.expected, **role.expected, **expected(config, keys.config(mount.id))}
-    changes = Changes(expects) | lease.creation | closing(intent)
-    if plan.role.existing_id:
-        changes |= await lending(context.records, made.provisioned.client_id)
+    expects = {**mounts.expected, **role.expected, **config_expects}
+    changes = Changes(expects) | grounds | lease.creation | closing(intent)
     changes |= call.tied_to_wrapping(lease_id=lease.id)
     await context.records.commit(changes | tie(owner) if owner else changes)
     return lease

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from itertools import islice, zip_longest
+from itertools import islice
 from typing import Any, Final
 
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
-from ..context import Context
+from ..context import Context, LeaseSubject, LeaseTerms
+from ..deadline import Deadline
 from ..effects import Instant, give_way
 from ..errors import Code, EntryDamaged, Problem, Refused
 from ..forms import (
@@ -40,14 +41,14 @@ from ..provider import (
     Client,
     FreshObject,
     Provisioned,
+    Rights,
     applications,
-    lending,
-    scope_of_assignment,
+    rights_made,
 )
 from ..routing import LEFT, PROVIDER, Answers, Call, capture_name, route
 from ..store import NO_CHANGES, Changes, Found, keys, retry_on_conflict
 from ..values import coercion, listing
-from .ceiling import Grants, check_ceiling, check_privileges, exceeded
+from .ceiling import exceeded
 from .config import Config, find_config, in_use
 from .grants import (
     APP_ROLE_GRANTS,
@@ -64,6 +65,7 @@ from .grants import (
     resolve,
     resolve_roles,
 )
+from .limits import may_issue
 from .persistent_app import PersistentApp, forget, persist, pointing, require_changed
 from .provisioning import SIGN_IN_AUDIENCES
 from .token_secret import TokenSecret, forget_secret
@@ -77,6 +79,8 @@ MOST_EXAMINED: Final = 1000
 AT_ONCE: Final = 100
 """So many roles are read before other programs go on."""
 
+UNRECORDED: Final = "the lease does not record what it holds: request new credentials"
+GIVEN_UP: Final = "its role no longer keeps the application"
 TEN_YEARS: Final = 10 * 365 * 24 * 3600
 MOST_TAGS: Final = 100
 TAG_LIMIT: Final = 256
@@ -255,11 +259,9 @@ async def write_role(call: Call) -> Answer:
     role = role if role.proof else evolve(role, proof=SECRET)
     check(role)
     require_issuer(context, role.proof)
-    if role.persist_app and stored.persistent_app:
-        await lending(context.records, stored.existing_client_id)
     role = await _resolved(client, role)
-    await require_within_ceiling(client, config, role)
     role = _without_what_is_over(role)
+    await may_issue(context, config, client, rights_of(role))
     grounds = Changes({**expects, **config_expects}, deletes=_index_keys(mount, name, stored)) | _given_up(
         stored, role, mount, call.now
     )
@@ -315,19 +317,25 @@ async def _resolved(client: Client, role: Role) -> Role:
     )
 
 
-def grants_of(role: Role) -> Grants:
-    """What a role with everything resolved hands out."""
+def rights_of(role: Role) -> Rights:
+    """What the credentials of a role hold, once everything that the role refers to is resolved.
+
+    The application that a role keeps has what the role says: both are stored by one commit.
+    """
     if role.application_object_id:
-        return Grants(application=(role.application_object_id, role.client_id))
-    assignments = tuple((one.scope, one.role_id) for one in role.normal.azure_roles)
-    return Grants(assignments=assignments, memberships=role.memberships)
+        return Rights(application_id=role.application_object_id, client_id=role.client_id)
+    return Rights(
+        client_id=role.existing_client_id,
+        assignments=tuple((one.scope, one.role_id) for one in role.normal.azure_roles),
+        memberships=role.memberships,
+    )
 
 
-async def require_within_ceiling(client: Client, config: Config, role: Role) -> None:
-    """Refuse with `CEILING_EXCEEDED` a role that would hand out more than the configuration allows."""
-    grants = grants_of(role)
-    check_ceiling(config, grants)
-    await check_privileges(client, config, (definition for _, definition in grants.assignments))
+async def may_issue_for(context: Context, mount: Mount, config: Config, client: Client, role: Role) -> Changes:
+    """Refuse credentials of a role that may not be issued now. Returns what their commit rests on besides these."""
+    grounds = await may_issue(context, config, client, rights_of(role))
+    await require_changed(context, mount, config, role)
+    return grounds
 
 
 def _index_keys(mount: Mount, name: str, role: Role) -> tuple[str, ...]:
@@ -455,29 +463,47 @@ async def stopped_by_ceiling(call: Call) -> Answer:
     for start in range(0, len(names), AT_ONCE):
         page = [keys.role(call.mount.id, name) for name in names[start : start + AT_ONCE]]
         for found in await call.context.records.find_undamaged(page, Role):
-            if problems := exceeded(ceiling, grants_of(found.record)):
+            if problems := exceeded(ceiling, rights_of(found.record)):
                 stopped[found.key.removeprefix(keys.roles(call.mount.id))] = [problem.detail for problem in problems]
         await give_way()
     return Answer(data={"stopped": dict(islice(stopped.items(), MOST_EXAMINED)), "count": len(stopped)})
 
 
-async def lease_terms(context: Context, mount: Mount, role: str, provisioned: Provisioned) -> Found[Terms] | None:
-    """What now limits a lease of a role; `None` when that is gone. Refused where a ceiling allows less than it has."""
-    found = await find_role(context, mount, role)
+async def lease_terms(context: Context, mount: Mount, lease: LeaseSubject, deadline: Deadline) -> LeaseTerms | None:
+    """What limits the renewal of a lease now; `None` when its role is gone.
+
+    Refused when the mount would no longer issue what the lease holds.
+    """
+    found = await find_role(context, mount, lease.role)
     if found is None:
         return None
-    config = await find_config(context, mount)
-    if config is not None:
-        check_ceiling(config.record, _handed_out(provisioned, found.record))
-        if not provisioned.application_id:
-            await require_changed(context, mount, config.record, found.record)
-    return found.with_record(found.record.terms(context, mount))
+    config, client, config_expects = await in_use(context, mount, deadline)
+    grounds = await may_hold(context, mount, config, client, found.record, lease)
+    expects = {**found.expected, **config_expects, **grounds.expects}
+    return LeaseTerms(found.record.terms(context, mount), expects)
 
 
-def _handed_out(provisioned: Provisioned, role: Role) -> Grants:
-    """What a lease has. On an application that several leases share, that is what the role gives it."""
-    if not provisioned.application_id:
-        return grants_of(role)
-    scopes = map(scope_of_assignment, provisioned.assignments)
-    assignments = tuple(zip_longest(scopes, provisioned.definitions, fillvalue=""))
-    return Grants(assignments=assignments, memberships=provisioned.memberships)
+async def may_hold(
+    context: Context, mount: Mount, config: Config, client: Client, role: Role, lease: LeaseSubject
+) -> Changes:
+    """Refuse a lease whose credentials may not be issued now. Returns what a commit of it rests on besides these."""
+    provisioned = lease.provisioned
+    if not provisioned.application_id and role.persistent_app and provisioned.password_on == role.existing_id:
+        return await may_issue_for(context, mount, config, client, role)
+    return await may_issue(context, config, client, _held_by_lease(lease, role))
+
+
+def _held_by_lease(lease: LeaseSubject, role: Role) -> Rights:
+    """What a lease holds, apart from the application that its role keeps, whose rights the role knows.
+
+    Leases of earlier releases do not record it for applications that they share.
+    """
+    provisioned = lease.provisioned
+    held = rights_made(provisioned) if provisioned.application_id else lease.rights
+    if held is None and provisioned.password_on and provisioned.password_on == role.application_object_id:
+        held = rights_of(role)
+    if held is None:
+        raise Refused(Code.LEASE_NOT_RENEWABLE, UNRECORDED)
+    if not (provisioned.application_id or held.application_id):
+        raise Refused(Code.LEASE_NOT_RENEWABLE, GIVEN_UP)
+    return held

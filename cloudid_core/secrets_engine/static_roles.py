@@ -14,13 +14,14 @@ from typing import ClassVar, Final
 from attrs import evolve, field, frozen
 
 from ..context import Context
-from ..credentials import Key, effective_config, rule_problems
+from ..credentials import Key, rule_problems
+from ..deadline import Deadline
 from ..effects import Instant, ListKeys
 from ..errors import CloudidError, Code, Conflict, EntryDamaged, Problem, Refused, reason_of
 from ..forms import BOOLEAN, METADATA, SCHEDULE, AsWritten, lasting, one_of, schemas, setting, show, shown_members
 from ..messages import DELETE, LIST, READ, WRITE, Answer
 from ..mounts import Mount, require_live
-from ..provider import PROOFS, SECRET, Application, applications, lending
+from ..provider import PROOFS, SECRET, Application, Rights, applications
 from ..rotation import (
     STATE,
     RotateForm,
@@ -34,11 +35,11 @@ from ..rotation import (
     state_of,
 )
 from ..routing import PROVIDER, Answers, Call, capture_name, reason_for, route
-from ..store import Changes, Found, expected, keys, retry_on_conflict
+from ..store import Changes, Found, keys, retry_on_conflict
 from ..values import DAY, LONGEST_INTERVAL, LONGEST_SECRET, Schedule, Secret
 from . import roles
-from .ceiling import Grants, check_ceiling
-from .config import Config, find_config, in_use
+from .config import in_use
+from .limits import may_issue
 from .persistent_app import pointing
 from .roles import OBJECT_ID, TOKEN_SCOPES, require_issuer
 
@@ -110,8 +111,8 @@ class StaticRole(AsWritten):
         return not self.client_secret or self.held_proof != self.proof
 
     @property
-    def grants(self) -> Grants:
-        return Grants(application=(self.application_object_id, self.client_id))
+    def rights(self) -> Rights:
+        return Rights(application_id=self.application_object_id, client_id=self.client_id)
 
     @property
     def held(self) -> Key:
@@ -189,7 +190,7 @@ async def _write(call: Call) -> tuple[StaticRole, tuple[str, ...]]:
     if application is None:
         raise Refused(Code.REFERENCE_NOT_FOUND, '"application_object_id"')
     role = evolve(role, client_id=application.client_id)
-    check_ceiling(config, role.grants)
+    await may_issue(context, config, client, role.rights)
     _, planned = await replanned(context, mount.id, role, call.now, role=name)
     grounds = Changes({**expects, **config_expects}, {key: role})
     await context.records.commit(grounds | planned | await pointing(call, role.client_id, f"{_PATH}{name}"))
@@ -220,12 +221,11 @@ async def _double_use(call: Call, application: Application) -> tuple[str, ...]:
     return (OTHER_ROLE,) * bool(others) + (OTHER_INSTALLATION,) * bool(foreign)
 
 
-async def may_rotate(context: Context, mount: Mount, name: str) -> Changes:
-    """What handing out and replacing the secret of a role rests on. Refused when it points at what it must not."""
+async def may_rotate(context: Context, mount: Mount, name: str, deadline: Deadline) -> Changes:
+    """Refuse to hand out or replace the secret of a role that may not be issued now. Returns what that rests on."""
     found = await find_static_role(context, mount, name)
-    config = await find_config(context, mount)
-    check_ceiling(effective_config(context.settings, Config, config), found.record.grants)
-    return await lending(context.records, found.record.client_id) | Changes(expected(config, keys.config(mount.id)))
+    config, client, config_expects = await in_use(context, mount, deadline)
+    return await may_issue(context, config, client, found.record.rights) | Changes(config_expects)
 
 
 @route("static-roles/:name", READ, MEMBERS)
@@ -263,7 +263,7 @@ async def read_credentials(call: Call) -> Answer:
     """
     context, mount, name = call.context, call.mount, capture_name(call)
     await require_live(context.records, mount)
-    await may_rotate(context, mount, name)
+    await may_rotate(context, mount, name, call.deadline)
     role = (await find_static_role(context, mount, name)).record
     if role.proof != SECRET:
         raise Refused(Code.ROLE_GIVES_TOKENS)

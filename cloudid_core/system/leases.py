@@ -10,6 +10,7 @@ from typing import Final
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
+from ..context import LeaseSubject
 from ..effects import ListKeys
 from ..errors import Code, Refused, reason_of, without_provider_code
 from ..forms import (
@@ -157,10 +158,11 @@ async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:
     elif lease.batch_mount_id and lease.batch_mount_id not in mounts.record.by_id:
         raise Refused(Code.LEASE_EXPIRED)
     mount = mounts.record.by_id.get(lease.mount_id)
-    terms = mount and await context.components.of(mount).lease_terms(context, mount, lease.role, lease.provisioned)
-    if not terms:
+    subject = LeaseSubject(role=lease.role, provisioned=lease.provisioned, rights=lease.rights)
+    limit = mount and await context.components.of(mount).lease_terms(context, mount, subject, call.deadline)
+    if not limit:
         raise Refused(Code.LEASE_NOT_RENEWABLE, "its role is gone")
-    return terms.record, expects | terms.expected
+    return limit.terms, {**expects, **limit.expects}
 
 
 async def _check_rights(call: Call, lease: Lease, action: str) -> None:

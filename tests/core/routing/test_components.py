@@ -19,6 +19,6 @@ def test_a_plain_component_limits_nothing_and_calls_nobody() -> None:
     plain = Component(kind="secret", type="plain", routes=RouteTable(()), doc="")
     nothing: Any = None
     assert run_now(plain.token_terms(nothing, nothing, "role"), NeverWaits()) is None
-    assert run_now(plain.lease_terms(nothing, nothing, "role", nothing), NeverWaits()) is None
+    assert run_now(plain.lease_terms(nothing, nothing, nothing, nothing), NeverWaits()) is None
     with pytest.raises(Refused):
         run_now(plain.client(nothing, nothing, nothing), NeverWaits())

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cloudid_core.errors import Code
-from cloudid_core.secrets_engine.ceiling import have_common, is_privileged
 from tests.engines import CONFIG, CREDS, EVERYTHING, NO_ID, ROLE, SecretsEngine, configured_engine
-from tests.sampling import examples
 
 from .interleaving import raced
 
@@ -228,31 +223,3 @@ def test_a_ceiling_that_shrinks_amid_an_issue_takes_it_back(engine: SecretsEngin
     assert (response.status, set(response.codes), conflicts) == (403, {EXCEEDED}, 1)
     engine.converge()
     assert engine.is_clean()
-
-
-ALPHABET = "ab*/"
-
-
-@given(first=st.text(ALPHABET, max_size=6), second=st.text("ab/", max_size=8))
-@examples(20)
-def test_patterns_are_matched_as_a_shell_does(first: str, second: str) -> None:
-    assert have_common(first, second) == fnmatchcase(second, first)
-    assert have_common(second, first) == fnmatchcase(second, first)
-
-
-@pytest.mark.parametrize(
-    "action, expected",
-    [
-        ("*", True),
-        ("*/write", True),
-        ("*/read", False),
-        ("Microsoft.Authorization/*", True),
-        ("microsoft.authorization/roleAssignments/Write", True),
-        ("Microsoft.Authorization/roleAssignments/*", True),
-        ("Microsoft.Authorization/*/read", False),
-        ("Microsoft.Compute/virtualMachines/*", False),
-        ("Microsoft.*", True),
-    ],
-)
-def test_actions_that_hand_out_rights(action: str, expected: bool) -> None:
-    assert is_privileged(action) is expected

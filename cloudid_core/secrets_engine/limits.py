@@ -1,0 +1,122 @@
+"""Whether credentials may still be issued: one decision for issue, renewal, rotation and access tokens.
+
+It judges what the credentials hold, not what their role asks for by now: a role can be rewritten while a lease lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from attrs import frozen
+
+from ..context import Context
+from ..effects import Instant, Now
+from ..errors import Code, Refused
+from ..provider import Client, Rights, assignments, lending
+from ..store import NO_CHANGES, Changes
+from ..values import fold
+from .ceiling import Ceiling, check_ceiling
+
+HANDS_OUT_RIGHTS: Final = ("Microsoft.Authorization/*/write",)
+"""Actions that give rights to others. A definition that allows everything allows them too."""
+
+TAKES_OVER_IDENTITIES: Final = (
+    "Microsoft.Authorization/elevateAccess/action",  # makes the caller User Access Administrator at the root
+    "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials/write",  # trusts an issuer's tokens
+    "Microsoft.ManagedIdentity/userAssignedIdentities/*assign/action",  # gives an identity to a resource
+    # Code on a machine gets the tokens of the machine's identities.
+    "Microsoft.Compute/virtualMachines/runCommand/action",
+    "Microsoft.Compute/virtualMachines/runCommands/write",
+    "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/runCommand/action",
+    "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/runCommands/write",
+)
+"""Actions that make the caller another identity, with the rights of that.
+
+Source: https://learn.microsoft.com/azure/role-based-access-control/resource-provider-operations, with the providers
+Microsoft.Authorization, Microsoft.ManagedIdentity and Microsoft.Compute. The built-in role Managed Identity Operator
+writes `userAssignedIdentities/*/assign/action`, so the pattern covers that spelling as well as the operation's name.
+"""
+
+LONGEST_KNOWN: Final = 300.0
+"""Seconds for which reports use a role definition as it was last read. Decisions always read it again."""
+
+
+@frozen
+class ReadDefinition:
+    """A role definition as it was last read; no actions: Azure has none with this id."""
+
+    actions: tuple[str, ...] | None
+    read_at: Instant
+
+    @property
+    def is_privileged(self) -> bool:
+        return self.actions is None or any(map(is_privileged, self.actions))
+
+    @property
+    def is_newly_privileged(self) -> bool:
+        """Whether it only takes over identities, which releases before this rule did not refuse."""
+        actions = self.actions or ()
+        return _allows_any(actions, TAKES_OVER_IDENTITIES) and not _allows_any(actions, HANDS_OUT_RIGHTS)
+
+
+async def may_issue(context: Context, ceiling: Ceiling, client: Client, rights: Rights) -> Changes:
+    """Refuse credentials that hold more than they may under a configuration, which `client` belongs to.
+
+    Returns what their commit rests on besides the configuration. `SELF_TARGET`: they belong to an application that the
+    service authenticates with. `CEILING_EXCEEDED`: they exceed the ceiling, or have a privileged role definition that
+    it denies.
+    """
+    grounds = await lending(context.records, rights.client_id) if rights.client_id else NO_CHANGES
+    check_ceiling(ceiling, rights)
+    if ceiling.deny_privileged_roles:
+        await _refuse_privileged(client, (definition for _, definition in rights.assignments))
+    return grounds
+
+
+async def _refuse_privileged(client: Client, definition_ids: Iterable[str]) -> None:
+    for number, definition_id in enumerate(definition_ids):
+        definition = await _read_definition(client, definition_id)
+        if definition.actions is None:
+            raise Refused(Code.REFERENCE_NOT_FOUND, f'"azure_roles", element {number}')
+        if definition.is_privileged:
+            detail = f'"azure_roles", element {number}: "deny_privileged_roles" refuses the role'
+            raise Refused(Code.CEILING_EXCEEDED, detail)
+
+
+async def last_read_definition(client: Client, definition_id: str) -> ReadDefinition:
+    """A role definition for a report: as it was read in the last minutes, otherwise read now."""
+    known: ReadDefinition | None = client.caches.role_definitions.get(_cache_key(client, definition_id))
+    if known is not None and 0 <= await Now() - known.read_at < LONGEST_KNOWN:
+        return known
+    return await _read_definition(client, definition_id)
+
+
+async def _read_definition(client: Client, definition_id: str) -> ReadDefinition:
+    definition = await assignments.definition_by_id(client, definition_id)
+    read = ReadDefinition(definition.actions if definition else None, await Now())
+    client.caches.role_definitions.put(_cache_key(client, definition_id), read)
+    return read
+
+
+def _cache_key(client: Client, definition_id: str) -> tuple[str, str]:
+    return client.owner, fold(definition_id)
+
+
+def is_privileged(pattern: str) -> bool:
+    """Whether an action of a role definition, in which `*` is any text, may be privileged."""
+    return _allows_any((pattern,), (*HANDS_OUT_RIGHTS, *TAKES_OVER_IDENTITIES))
+
+
+def _allows_any(patterns: Iterable[str], actions: tuple[str, ...]) -> bool:
+    return any(have_common(fold(pattern), fold(action)) for pattern in patterns for action in actions)
+
+
+def have_common(first: str, second: str) -> bool:
+    """Whether some text matches both of two patterns in which `*` is any text."""
+    row = [set(second[:end]) <= {"*"} for end in range(len(second) + 1)]
+    for letter in first:  # whether what is read of the first has a text in common with each beginning of the second
+        above, row = row, [row[0] and letter == "*"]
+        for other, shorter, same in zip(second, above, above[1:], strict=False):
+            row.append(same or row[-1] if "*" in (letter, other) else letter == other and shorter)
+    return row[-1]
