@@ -15,6 +15,7 @@ from .leases import end_intent, end_lease_when_due, end_token, wipe_mount
 from .rotation import follow_plan, roll_over
 from .rotation.advance import advance
 from .routing import Catalog
+from .secrets_engine import close_audience
 from .secrets_engine import routes as engine_routes
 from .system import routes as system_routes
 from .token_store import routes as token_routes
@@ -38,5 +39,6 @@ HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         queue.ROTATION_PLAN: follow_plan,
         queue.SIGNING_KEY: roll_over,
         queue.PUBLICATION: publish,
+        queue.AUDIENCE: close_audience,
     }
 )

@@ -41,6 +41,7 @@ from .provider import PROVIDER_FAILURES, refresh_ahead, refusal_of
 from .quotas import count_failed_login
 from .rotation import keep_identities, keep_plans, keep_signing_keys
 from .routing import Held
+from .secrets_engine import find_open_audiences
 from .settings import Settings
 from .store import Records, Sealer
 from .system import (
@@ -98,6 +99,7 @@ class Service:
         self._request_ids = request_ids
         self._background = Loop(context, context.node.id, HANDLERS, Sweep().run)
         self._refresh_at: Instant = 0.0
+        self._audiences_are_listed = False
         self._look_at: Instant = 0.0
         self._owed: list[Held] = []
         """What closed requests held, until it is given back."""
@@ -297,6 +299,9 @@ class Service:
         if was_set_back or now >= self._refresh_at:
             await keep_plans(self.context)
             await keep_identities(self.context)
+            if not self._audiences_are_listed:
+                await find_open_audiences(self.context)
+                self._audiences_are_listed = True
             await refresh_ahead(self.context.settings, self.context.caches)
             await self.context.records.learn_keys()
             self._refresh_at = await Now() + REFRESH_PAUSE

@@ -1,6 +1,7 @@
 """Background work: the leadership that fences it, the loop that runs it, the journal of intents, the other nodes."""
 
 from .journal import (
+    OTHER_TENANT,
     UNDER_WAY,
     Intent,
     IntentGuard,

@@ -29,8 +29,9 @@ MOUNT: Final = "mount"
 ROTATION_PLAN: Final = "rotation-plan"
 SIGNING_KEY: Final = "signing-key"
 PUBLICATION: Final = "publication"
+AUDIENCE: Final = "audience"
 TIDY: Final = "tidy"
-KINDS: Final = (LEASE, INTENT, TOKEN, ROTATION, MOUNT, ROTATION_PLAN, SIGNING_KEY, PUBLICATION, TIDY)
+KINDS: Final = (LEASE, INTENT, TOKEN, ROTATION, MOUNT, ROTATION_PLAN, SIGNING_KEY, PUBLICATION, AUDIENCE, TIDY)
 
 NO_FENCE: Final[Mapping[str, int]] = MappingProxyType({})
 """What a commit of a request expects of the leadership: nothing."""

@@ -147,6 +147,11 @@ class HealthProblem(Enum):
         "an earlier version recorded what the folder {name} made: nothing is pruned until the folder adopts the record",
         "cloudid apply FOLDER --adopt takes it over; DELETE sys/applied/{name} drops it",
     )
+    AUDIENCE_OPEN = (
+        "{mount} has app registrations of earlier releases that other tenants can sign in to: {count}",
+        "the server closes them in the background; if the count stays, let the engine's credential change app "
+        "registrations",
+    )
     SELF_TARGET = (
         "the role {role} of {mount} points at an application that the service proves itself with",
         "DELETE {mount}/{path}",

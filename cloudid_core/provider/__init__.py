@@ -3,10 +3,12 @@
 from . import applications, assignments, groups, memberships
 from .applications import (
     CLOCK_SKEW,
+    SINGLE_TENANT,
     Application,
     NewPassword,
     Password,
     applications_by_client_id,
+    change_audience,
     describe_application,
     ensure_application,
     find_application,

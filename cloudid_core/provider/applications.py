@@ -16,8 +16,10 @@ from ..values import Secret, rfc3339
 from .client import Client, ask
 from .objects import Id, address, change, delete, directory_call, find_by_id, find_by_key, literal, select, upsert
 from .propagation import pause
-from .responses import is_absent
+from .responses import is_absent, unless
 
+SINGLE_TENANT: Final = "AzureADMyOrg"
+"""The audience of accounts of the own tenant only. Without one, Azure opens an application to every account."""
 LOOKS: Final = 5
 """How often a password is looked for whose answer was lost."""
 CLOCK_SKEW: Final = 300.0
@@ -86,7 +88,7 @@ class _NewPassword(msgspec.Struct, rename="camel"):
 
 
 async def ensure_application(
-    client: Client, unique_name: str, tags: Sequence[str] = (), sign_in_audience: str = ""
+    client: Client, unique_name: str, tags: Sequence[str] = (), sign_in_audience: str = SINGLE_TENANT
 ) -> Application:
     """The application with this unique name, made if it is not there; doing it again is harmless.
 
@@ -111,10 +113,15 @@ async def ensure_application(
 
 
 async def describe_application(client: Client, object_id: str, tags: Sequence[str], sign_in_audience: str) -> None:
-    """Change the tags of an application, and who can sign in to it (empty: as it is)."""
-    audience = {"signInAudience": sign_in_audience} if sign_in_audience else {}
-    body = {"tags": list(tags), **audience}
+    """Change the tags of an application, and who can sign in to it."""
+    body = {"tags": list(tags), "signInAudience": sign_in_audience}
     await change(client, "PATCH", address(client, "applications", object_id), body)
+
+
+async def change_audience(client: Client, object_id: str, sign_in_audience: str) -> None:
+    """Change who can sign in to an application; nothing if there is no such application."""
+    body = {"signInAudience": sign_in_audience}
+    await unless(is_absent, change(client, "PATCH", address(client, "applications", object_id), body), None)
 
 
 async def application_by_unique_name(client: Client, unique_name: str) -> Application | None:
@@ -215,11 +222,9 @@ async def purge(client: Client, object_id: str) -> bool:
 
 
 def _body(display_name: str, tags: Sequence[str], sign_in_audience: str) -> dict[str, object]:
-    body: dict[str, object] = {"displayName": display_name}
+    body: dict[str, object] = {"displayName": display_name, "signInAudience": sign_in_audience}
     if tags:
         body["tags"] = list(tags)
-    if sign_in_audience:
-        body["signInAudience"] = sign_in_audience
     return body
 
 

@@ -47,6 +47,8 @@ class Provisioned:
     unique_name: str = ""
     application_id: str = ""
     client_id: str = ""
+    audience: str = ""
+    """The sign-in audience that the application was given. Empty: none was sent, or it is not known to be there."""
     principal_id: str = ""
     member_id: str = ""
     """The principal that has the memberships. It is removed only if it is also `principal_id`."""

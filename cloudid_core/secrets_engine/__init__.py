@@ -1,3 +1,4 @@
 """The secrets engine: service principals on request, under a lease."""
 
 from . import config, routes
+from .audiences import close_audience, count_open_audiences, find_open_audiences

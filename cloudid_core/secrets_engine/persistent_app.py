@@ -159,11 +159,12 @@ async def _change(
     until, expects = call.deadline.at, grounds.expects
     intent = await open_intent(call.context, kept.change_id, call.mount.id, at_stake, until=until, expects=expects)
     try:
+        audience = provider_spelling(role.sign_in_audience)
         if change.described:
-            audience = provider_spelling(role.sign_in_audience)
             await describe_application(client, kept.provisioned.application_id, role.normal.tags, audience)
         await grant(client, member_id, planned, change.joined)
-        provisioned = evolve(kept.provisioned, made_at=call.now)
+        audience = audience if change.described else kept.provisioned.audience
+        provisioned = evolve(kept.provisioned, made_at=call.now, audience=audience)
         persistent_app = _persisted(kept.id, provisioned, (*change.stay, *planned), role)
         old = evolve(nothing, assignments=paths_of(change.removed)).with_memberships(change.left)
         changes = grounds | Changes(puts={key: evolve(role, persistent_app=persistent_app)}) | closing(intent)
@@ -202,7 +203,7 @@ def _difference(kept: PersistentApp, role: Role) -> Change:
         removed=tuple(one for one in kept.assignments if _assignment_key(one) not in wanted),
         joined=_beyond(role.memberships, kept.provisioned),
         left=_beyond(kept.provisioned.memberships, role),
-        described=(role.tags, role.sign_in_audience) != (kept.tags, kept.sign_in_audience),
+        described=(role.tags, provider_spelling(role.sign_in_audience)) != (kept.tags, kept.provisioned.audience),
     )
 
 

@@ -16,6 +16,7 @@ from ..effects import Instant, Now, RandomBytes
 from ..provider import (
     CLOCK_SKEW,
     MEMBERSHIPS,
+    SINGLE_TENANT,
     Client,
     FreshObject,
     NewPassword,
@@ -42,8 +43,8 @@ UUID_BYTES: Final = 16
 
 
 def provider_spelling(audience: str) -> str:
-    """An audience as the provider knows it; the empty one leaves it to the provider."""
-    return _PROVIDER_SPELLINGS.get(audience, audience)
+    """An audience as the provider knows it; an empty one is the own tenant only."""
+    return _PROVIDER_SPELLINGS.get(audience, audience) or SINGLE_TENANT
 
 
 @frozen(kw_only=True)
@@ -88,6 +89,7 @@ async def make_application(
         provisioned,
         application_id=application.object_id,
         client_id=application.client_id,
+        audience=audience,
         principal_id=principal,
         member_id=principal,
     )

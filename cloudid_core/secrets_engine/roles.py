@@ -136,7 +136,9 @@ class Role(AsWritten):
     explicit_max_ttl: int = setting(SECONDS, 0, "Hard cap on lease and principal; 0: ten years.")
     max_leases: int = setting(bounded(INTEGER, 0, 2**31), 0, "Most leases at a time; 0: without limit.")
     permanently_delete: bool = setting(BOOLEAN, False, "Purge what was made, instead of leaving it soft-deleted.")
-    sign_in_audience: str = setting(one_of(*SIGN_IN_AUDIENCES), "", "Who can sign in to the applications.")
+    sign_in_audience: str = setting(
+        one_of(*SIGN_IN_AUDIENCES), "", "Who can sign in to the applications; empty: accounts of the tenant only."
+    )
     tags: tuple[str, ...] = setting(TAGS, (), "Tags of the applications.")
     token_scopes: tuple[str, ...] = setting(
         TOKEN_SCOPES, (), "Scopes that access tokens of its application are given for; empty: it gives none."

@@ -30,6 +30,7 @@ from ..policies import Policy
 from ..provider import outdated_tenants
 from ..quotas import LONGEST_BLOCK, Quotas
 from ..rotation import credential_risks, find_root, secret_risks, self_targets
+from ..secrets_engine import count_open_audiences
 from ..store import keys
 from ..token_store import TokenRole
 from ..values import LONGEST_DELAY
@@ -184,6 +185,12 @@ async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
     return [{"mount": each.mount.path, "role": each.role, "path": each.path} for each in targets]
 
 
+async def open_audiences(stored: Stored) -> Sequence[Occurrence]:
+    """Mounts with app registrations that were made without a sign-in audience and are not closed yet."""
+    counts = [(mount, await count_open_audiences(mount)) for mount in stored.table.live]
+    return [{"mount": mount.path, "count": str(count)} for mount, count in counts if count]
+
+
 RULES: Final = (
     StoredRule(HealthProblem.CONFIG_INVALID, malformed_configurations),
     StoredRule(HealthProblem.DELAY_CLAMPED, clamped_delays),
@@ -194,6 +201,7 @@ RULES: Final = (
     StoredRule(HealthProblem.APPLIED_WITHOUT_SUDO, policies_without_sudo),
     StoredRule(HealthProblem.APPLIED_RECORD_UNADOPTED, unadopted_records),
     StoredRule(HealthProblem.SELF_TARGET, roles_that_lend_the_service),
+    StoredRule(HealthProblem.AUDIENCE_OPEN, open_audiences),
     StoredRule(HealthProblem.AUDIT_KEYS_SECRET, secret_audit_keys),
     StoredRule(HealthProblem.AUDIT_FILE_ANYWHERE, audit_files_anywhere),
     StoredRule(HealthProblem.AUDIT_DEVICE_SUSPENDED, suspended_devices),

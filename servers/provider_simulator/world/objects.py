@@ -41,7 +41,7 @@ class Application(Immutable):
     passwords: tuple[Password, ...] = ()
     certificates: tuple[Certificate, ...] = ()
     tags: tuple[str, ...] = ()
-    sign_in_audience: str = "AzureADMyOrg"
+    sign_in_audience: str = "AzureADandPersonalMicrosoftAccount"
 
 
 @frozen

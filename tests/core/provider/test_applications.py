@@ -15,6 +15,7 @@ from cloudid_core.provider.applications import (
     add_password,
     application_by_unique_name,
     applications_by_client_id,
+    change_audience,
     delete_application,
     describe_application,
     ensure_application,
@@ -73,19 +74,21 @@ def test_an_application_is_made_under_its_unique_name() -> None:
     assert bodies(setting, KEY_PATH) == [{"displayName": NAME, "tags": ["a"], "signInAudience": "AzureADMyOrg"}]
 
 
-def test_what_is_not_set_is_not_sent() -> None:
+def test_an_audience_is_always_sent_because_the_default_of_azure_is_every_account() -> None:
     setting = Setting()
     setting.cloud.script(f"PATCH {KEY_PATH}", reply(204))
     setting.cloud.script(f"GET {KEY_PATH}", reply(200, shown()))
     assert ensure(setting).object_id == "o-1"
-    assert bodies(setting, KEY_PATH) == [{"displayName": NAME}]
+    assert bodies(setting, KEY_PATH) == [{"displayName": NAME, "signInAudience": "AzureADMyOrg"}]
 
 
 def test_without_upserts_the_marker_is_display_name_and_tag() -> None:
     setting = without_upserts()
     setting.cloud.script(f"POST {APPLICATIONS}", reply(201, shown(displayName=NAME)))
     assert ensure(setting, tags=["a"]).object_id == "o-1"
-    assert bodies(setting, APPLICATIONS) == [{"displayName": NAME, "tags": ["a", NAME]}]
+    assert bodies(setting, APPLICATIONS) == [
+        {"displayName": NAME, "signInAudience": "AzureADMyOrg", "tags": ["a", NAME]}
+    ]
 
 
 def test_without_upserts_an_application_that_is_there_is_taken() -> None:
@@ -178,16 +181,20 @@ def add(setting: Setting, *replies: Reply) -> Any:
     return setting.world.perform(program)
 
 
-@pytest.mark.parametrize(
-    "tags, audience, body",
-    [(["a"], "AzureADMyOrg", {"tags": ["a"], "signInAudience": "AzureADMyOrg"}), ([], "", {"tags": []})],
-)
-def test_an_application_is_described_anew(tags: list[str], audience: str, body: dict[str, Any]) -> None:
-    """Tags can be taken away; who can sign in stays as it is when nothing is said."""
+@pytest.mark.parametrize("tags", [["a"], []])
+def test_tags_and_audience_of_an_application_are_replaced(tags: list[str]) -> None:
     setting = Setting()
     setting.cloud.script(f"PATCH {OBJECT_PATH}", reply(204))
-    setting.world.perform(describe_application(setting.client, "o-1", tags, audience))
-    assert bodies(setting, OBJECT_PATH) == [body]
+    setting.world.perform(describe_application(setting.client, "o-1", tags, "AzureADMyOrg"))
+    assert bodies(setting, OBJECT_PATH) == [{"tags": tags, "signInAudience": "AzureADMyOrg"}]
+
+
+@pytest.mark.parametrize("answer", [reply(204), error(404)])
+def test_the_audience_of_an_application_is_changed_where_there_is_one(answer: Any) -> None:
+    setting = Setting()
+    setting.cloud.script(f"PATCH {OBJECT_PATH}", answer)
+    setting.world.perform(change_audience(setting.client, "o-1", "AzureADMyOrg"))
+    assert bodies(setting, OBJECT_PATH) == [{"signInAudience": "AzureADMyOrg"}]
 
 
 def test_a_password_is_added() -> None:

@@ -21,5 +21,5 @@ def test_both_spellings_of_an_audience_mean_the_same(ours: str, theirs: str) -> 
     assert {ours, theirs} <= set(SIGN_IN_AUDIENCES)
 
 
-def test_no_audience_leaves_the_choice_to_the_provider() -> None:
-    assert provider_spelling("") == ""
+def test_no_audience_means_the_own_tenant_only() -> None:
+    assert provider_spelling("") == "AzureADMyOrg"
