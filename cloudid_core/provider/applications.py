@@ -185,9 +185,10 @@ async def make_password(
         raise
 
 
-async def remove_named_passwords(client: Client, object_id: str, name: str) -> bool:
-    """Remove all passwords with a display name; `False` if none shows, or no such application."""
-    named = [each.key_id for each in await _passwords(client, object_id) if each.display_name == name]
+async def remove_named_passwords(client: Client, object_id: str, name: str, *, but: str = "") -> bool:
+    """Remove all passwords with a display name, but one key id; `False` if none shows, or no such application."""
+    passwords = await _passwords(client, object_id)
+    named = [each.key_id for each in passwords if each.display_name == name and each.key_id != but]
     return any([await remove_password(client, object_id, key_id) for key_id in named])
 
 

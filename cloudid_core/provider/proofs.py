@@ -34,9 +34,14 @@ class Proof:
     dead: frozenset[str]
 
 
-def _remove_password(client: Client, object_id: str, name: str, key_id: str) -> Program[bool]:
-    """By its key id, or all passwords that have its display name."""
-    return remove_password(client, object_id, key_id) if key_id else remove_named_passwords(client, object_id, name)
+async def _remove_password(client: Client, object_id: str, name: str, key_id: str) -> bool:
+    """By its key id first, then all other passwords that have its display name.
+
+    A gateway that sends a request twice makes two passwords with one name, and only one key id is known.
+    """
+    removed = bool(key_id) and await remove_password(client, object_id, key_id)
+    more = bool(name) and await remove_named_passwords(client, object_id, name, but=key_id)
+    return removed or more
 
 
 async def _stands_on(client: Client, object_id: str, name: str) -> bool:

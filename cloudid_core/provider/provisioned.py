@@ -178,9 +178,10 @@ class _Attempt:
     async def remove_secret(self) -> None:
         left = self.left
         if left.password_on:
-            removal = PROOFS[left.proof].remove(
-                await self._share(), left.password_on, left.password_name, left.password_key_id
-            )
+            # An application of its own is deleted with all its passwords: they need not be found by their name.
+            is_own = left.password_on == left.application_id and bool(left.password_key_id)
+            name = "" if is_own else left.password_name
+            removal = PROOFS[left.proof].remove(await self._share(), left.password_on, name, left.password_key_id)
             if await self._try_remove(SECRET_STEP, removal):
                 self.left = _without_password(left)
 

@@ -244,10 +244,12 @@ def test_a_failed_look_up_is_no_absence() -> None:
     assert "403 Denied" in removal.reasons[0]
 
 
-def test_a_password_is_removed_by_its_key_id() -> None:
+def test_a_password_is_removed_by_its_key_id_and_then_by_its_name() -> None:
     setting = cloud()
+    setting.cloud.script("GET /v1.0/applications/o-9", ABSENT)
     assert attempt(setting, PASSWORD, settled=False) == Removal(EMPTY, ())
-    assert asked(setting) == ["POST /v1.0/applications/o-9/removePassword"]
+    path = "/v1.0/applications/o-9"
+    assert asked(setting) == [f"POST {path}/removePassword", f"GET {path}"]
 
 
 def shown(*passwords: tuple[str, str]) -> HttpResponse:
