@@ -78,6 +78,8 @@ class Mountable:
     Repeating it is harmless."""
     count_kept: Callable[[Context, Mount], Program[int]] = _always(0)
     """How many records of a mount, beside its leases and intents, keep objects at the provider."""
+    count_stopped: Callable[[Context, Mount, Deadline], Program[int]] = _always(0)
+    """How many roles of a mount give nothing under the ceiling of its stored configuration."""
     target: Callable[[Context, Mount, str], Program[str]] = _always("")
     """The client id of the application whose secrets a role lends; empty if it lends none of one."""
     config: type[RootCredential] | None = None

@@ -147,6 +147,11 @@ class HealthProblem(Enum):
         "an earlier version recorded what the folder {name} made: nothing is pruned until the folder adopts the record",
         "cloudid apply FOLDER --adopt takes it over; DELETE sys/applied/{name} drops it",
     )
+    PRIVILEGED_ROLE = (
+        "the role {role} of {mount} assigns a definition that takes over identities: deny_privileged_roles refuses it",
+        'let the role assign another definition, or allow it: POST {mount}/config {{"deny_privileged_roles": false}}',
+        Consequence.REFUSED,
+    )
     AUDIENCE_OPEN = (
         "{mount} has app registrations of earlier releases that other tenants can sign in to: {count}",
         "the server closes them in the background; if the count stays, let the engine's credential change app "

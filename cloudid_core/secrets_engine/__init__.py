@@ -2,3 +2,4 @@
 
 from . import config, routes
 from .audiences import close_audience, count_open_audiences, find_open_audiences
+from .stopped import newly_denied

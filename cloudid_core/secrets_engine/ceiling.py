@@ -164,12 +164,11 @@ class Ceiling:
         """Whether something is listed by a name whose id is not known yet."""
         return any("" in getattr(self, name).ids for name in LISTS)
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a ceiling forbids altogether, which an operator may not have meant, and where it tells what it stops."""
+    def warnings(self, stopped: int) -> tuple[str, ...]:
+        """What a ceiling forbids altogether, which an operator may not have meant, and how many roles it stops."""
         nothing = [name for name in LISTS if getattr(self, name).written == ()]
         forbids = (f"nothing is allowed of: {', '.join(nothing)}",) if self.is_limited and nothing else ()
-        return (*forbids, "GET <mount>/ceiling lists the roles that give nothing any more")
+        return (*forbids, f"GET <mount>/ceiling lists the roles that give nothing any more: {stopped}")
 
 
 C = TypeVar("C", bound=Ceiling)

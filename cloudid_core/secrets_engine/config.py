@@ -119,7 +119,10 @@ async def write_config(call: Call) -> Answer:
     if found is not None and effective(found.record, environment).place != new.place:
         expects |= await _refuse_to_strand(call)
     answer = await commit_config(call, Changes(expects, {key: config}), config)
-    return replace(answer, warnings=(*answer.warnings, *config.warnings)) if given.keys() & set(FIELDS) else answer
+    if not given.keys() & set(FIELDS):
+        return answer
+    stopped = await context.components.of(call.mount).count_stopped(context, call.mount, call.deadline)
+    return replace(answer, warnings=(*answer.warnings, *config.warnings(stopped)))
 
 
 @route("config", READ, CONFIG_MEMBERS)

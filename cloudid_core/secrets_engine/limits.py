@@ -38,6 +38,7 @@ Microsoft.Authorization, Microsoft.ManagedIdentity and Microsoft.Compute. The bu
 writes `userAssignedIdentities/*/assign/action`, so the pattern covers that spelling as well as the operation's name.
 """
 
+DENIED: Final = '"azure_roles", element {number}: "deny_privileged_roles" refuses the role'
 LONGEST_KNOWN: Final = 300.0
 """Seconds for which reports use a role definition as it was last read. Decisions always read it again."""
 
@@ -80,8 +81,7 @@ async def _refuse_privileged(client: Client, definition_ids: Iterable[str]) -> N
         if definition.actions is None:
             raise Refused(Code.REFERENCE_NOT_FOUND, f'"azure_roles", element {number}')
         if definition.is_privileged:
-            detail = f'"azure_roles", element {number}: "deny_privileged_roles" refuses the role'
-            raise Refused(Code.CEILING_EXCEEDED, detail)
+            raise Refused(Code.CEILING_EXCEEDED, DENIED.format(number=number))
 
 
 async def last_read_definition(client: Client, definition_id: str) -> ReadDefinition:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from itertools import islice
 from typing import Any, Final
 
 from attrs import evolve, frozen
@@ -12,7 +11,7 @@ from msgspec.structs import replace
 
 from ..context import Context, LeaseSubject, LeaseTerms
 from ..deadline import Deadline
-from ..effects import Instant, give_way
+from ..effects import Instant
 from ..errors import Code, EntryDamaged, Problem, Refused
 from ..forms import (
     BOOLEAN,
@@ -20,12 +19,10 @@ from ..forms import (
     SECONDS,
     AsWritten,
     FieldType,
-    Json,
     Terms,
     bounded,
     effective,
     one_of,
-    schemas,
     setting,
     show,
     shown_members,
@@ -48,7 +45,6 @@ from ..provider import (
 from ..routing import LEFT, PROVIDER, Answers, Call, capture_name, route
 from ..store import NO_CHANGES, Changes, Found, keys, retry_on_conflict
 from ..values import coercion, listing
-from .ceiling import exceeded
 from .config import Config, find_config, in_use
 from .grants import (
     APP_ROLE_GRANTS,
@@ -75,9 +71,6 @@ MOST_COUNTED: Final = 1000
 
 MOST_EXAMINED: Final = 1000
 """How many roles are read to find the scopes that they name."""
-
-AT_ONCE: Final = 100
-"""So many roles are read before other programs go on."""
 
 UNRECORDED: Final = "the lease does not record what it holds: request new credentials"
 GIVEN_UP: Final = "its role no longer keeps the application"
@@ -450,25 +443,6 @@ async def granted_scopes(call: Call) -> set[str]:
     stored = await find_config(call.context, call.mount)
     config = effective(stored.record if stored else Config(), call.context.settings.environment)
     return {f"/subscriptions/{config.subscription_id}"} if config.subscription_id else set()
-
-
-@route("ceiling", READ, schemas.members(stopped=schemas.each(schemas.LIST), INTEGER="count"))
-async def stopped_by_ceiling(call: Call) -> Answer:
-    """Lists the roles that give nothing under the present ceiling, and why.
-
-    What only the provider knows is not asked.
-    """
-    config = await find_config(call.context, call.mount)
-    ceiling = config.record if config else Config()
-    names = await call.context.records.names(keys.roles(call.mount.id))
-    stopped: dict[str, Json] = {}
-    for start in range(0, len(names), AT_ONCE):
-        page = [keys.role(call.mount.id, name) for name in names[start : start + AT_ONCE]]
-        for found in await call.context.records.find_undamaged(page, Role):
-            if problems := exceeded(ceiling, rights_of(found.record)):
-                stopped[found.key.removeprefix(keys.roles(call.mount.id))] = [problem.detail for problem in problems]
-        await give_way()
-    return Answer(data={"stopped": dict(islice(stopped.items(), MOST_EXAMINED)), "count": len(stopped)})
 
 
 async def lease_terms(context: Context, mount: Mount, lease: LeaseSubject, deadline: Deadline) -> LeaseTerms | None:

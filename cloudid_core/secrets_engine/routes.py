@@ -11,14 +11,14 @@ from ..mounts import SECRET
 from ..permissions import permissions_route
 from ..rotation import routes as rotation
 from ..routing import Component, RouteTable
-from . import access_tokens, config, credentials, reconcile, roles, static_roles
+from . import access_tokens, config, credentials, reconcile, roles, static_roles, stopped
 
 ROUTES: Final = RouteTable(
     (
         config.write_config,
         config.read_config,
         config.delete_config,
-        roles.stopped_by_ceiling,
+        stopped.stopped_by_ceiling,
         roles.write_role,
         roles.read_role,
         roles.delete_role,
@@ -48,6 +48,7 @@ COMPONENT: Final = Component(
     client=config.client,
     release=static_roles.release,
     count_kept=static_roles.count_kept,
+    count_stopped=stopped.count_stopped,
     target=static_roles.target,
     config=config.Config,
     static_role=static_roles.StaticRole,

@@ -25,12 +25,12 @@ from ..forms import effective, listed
 from ..health import SEVERAL, HealthProblem, Occurrence
 from ..issuer import unpublished
 from ..leases import Lease
-from ..mounts import AUTH, SYSTEM, TOKEN, Mount, MountTable, mount_table
+from ..mounts import AUTH, SECRET, SYSTEM, TOKEN, Mount, MountTable, mount_table
 from ..policies import Policy
 from ..provider import outdated_tenants
 from ..quotas import LONGEST_BLOCK, Quotas
 from ..rotation import credential_risks, find_root, secret_risks, self_targets
-from ..secrets_engine import count_open_audiences
+from ..secrets_engine import count_open_audiences, newly_denied
 from ..store import keys
 from ..token_store import TokenRole
 from ..values import LONGEST_DELAY
@@ -185,6 +185,12 @@ async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
     return [{"mount": each.mount.path, "role": each.role, "path": each.path} for each in targets]
 
 
+async def roles_that_take_over_identities(stored: Stored) -> Sequence[Occurrence]:
+    """Roles that `deny_privileged_roles` refuses since it covers more than definitions that give rights to others."""
+    mounts = [mount for mount in stored.table.live if mount.kind == SECRET]
+    return [{"mount": each.path, "role": role} for each in mounts for role in await newly_denied(stored.context, each)]
+
+
 async def open_audiences(stored: Stored) -> Sequence[Occurrence]:
     """Mounts with app registrations that were made without a sign-in audience and are not closed yet."""
     counts = [(mount, await count_open_audiences(mount)) for mount in stored.table.live]
@@ -201,6 +207,7 @@ RULES: Final = (
     StoredRule(HealthProblem.APPLIED_WITHOUT_SUDO, policies_without_sudo),
     StoredRule(HealthProblem.APPLIED_RECORD_UNADOPTED, unadopted_records),
     StoredRule(HealthProblem.SELF_TARGET, roles_that_lend_the_service),
+    StoredRule(HealthProblem.PRIVILEGED_ROLE, roles_that_take_over_identities),
     StoredRule(HealthProblem.AUDIENCE_OPEN, open_audiences),
     StoredRule(HealthProblem.AUDIT_KEYS_SECRET, secret_audit_keys),
     StoredRule(HealthProblem.AUDIT_FILE_ANYWHERE, audit_files_anywhere),
