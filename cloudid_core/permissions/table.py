@@ -109,6 +109,7 @@ FOR_CREDENTIALS: Final = (
         "Applications and principals are made and removed, and assigned at the scopes of the role.",
         MAKE_APPLICATIONS,
         _action(MANAGEMENT, "Microsoft.Authorization/roleDefinitions/read"),
+        _action(MANAGEMENT, "Microsoft.Authorization/roleAssignments/read"),
         _action(MANAGEMENT, "Microsoft.Authorization/roleAssignments/write"),
         _action(MANAGEMENT, "Microsoft.Authorization/roleAssignments/delete"),
     ),

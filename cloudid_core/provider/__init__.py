@@ -16,7 +16,7 @@ from .applications import (
     marked_applications,
 )
 from .assertions import Assertions, Source, federated_token_file
-from .assignments import assign, assignment_path, scope
+from .assignments import assign, assignment_path, is_assigned, scope
 from .certificates import add_certificate
 from .client import PROVIDER_FAILURES, Client, Credentials, ProviderFailure, refusal_of
 from .codes import PROVIDER_CODES

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from attrs import frozen
 
+from ..errors import ProviderProblem
 from ..values import GUID, RESOURCE, RESOURCE_GROUP, fold
 from .client import ApiCall, Client, get_json, pages
 from .objects import literal
@@ -50,6 +51,18 @@ class _Permission(msgspec.Struct):
 class _Properties(msgspec.Struct, rename="camel"):
     role_name: str
     permissions: tuple[_Permission, ...] = ()
+
+
+class AssignmentProperties(msgspec.Struct, rename="camel"):
+    role_definition_id: str
+    scope: str
+
+
+class Assignment(msgspec.Struct):
+    """A role assignment as Azure shows it. Its id is its path."""
+
+    id: str
+    properties: AssignmentProperties
 
 
 class _Definition(msgspec.Struct):
@@ -115,13 +128,46 @@ def _prefix(scope: str) -> str:
     return scope.removesuffix("/")
 
 
-async def assign(client: Client, path: str, definition_id: str, principal_id: str) -> None:
-    """Make a role assignment, unless it is there; doing it again is harmless."""
+async def assign(client: Client, path: str, definition_id: str, principal_id: str) -> str:
+    """Make a role assignment; doing it again is harmless. Returns the path of the assignment that is there then.
+
+    Azure has one assignment for each principal, definition and scope: another party may have made it, under its own id.
+    """
     properties = {"roleDefinitionId": definition_id, "principalId": principal_id, "principalType": "ServicePrincipal"}
     call = ApiCall(
         method="PUT", url=_address(client, path), scope=client.cloud.resource_scope, body={"properties": properties}
     )
-    await unless(lambda problem: (problem.status, problem.code) == EXISTS, client.call(call), None)
+    try:
+        await client.call(call)
+    except ProviderProblem as problem:
+        if (problem.status, problem.code) != EXISTS:
+            raise
+        if await is_assigned(client, path):
+            return path
+        for other in await assignments_of(client, path, principal_id):
+            if _is_for(other, scope_of_assignment(path), definition_id):
+                return other.id
+        raise  # the list lags behind
+    return path
+
+
+async def is_assigned(client: Client, path: str) -> bool:
+    """Whether there is a role assignment with this path."""
+    look_up = get_json(client, _address(client, path), client.cloud.resource_scope, Assignment)
+    return await unless(is_absent, look_up, None) is not None
+
+
+async def assignments_of(client: Client, path: str, principal_id: str) -> list[Assignment]:
+    """The role assignments of a principal at the scope of an assignment, above it and below it."""
+    listing = _address(client, path.rpartition("/")[0], **{"$filter": f"principalId eq {literal(principal_id)}"})
+    found = await unless(is_absent, pages(client, listing, client.cloud.resource_scope, Assignment), None)
+    return list(found or ())
+
+
+def _is_for(assignment: Assignment, scope: str, definition_id: str) -> bool:
+    properties = assignment.properties
+    definitions = {fold(each.rsplit("/", 1)[-1]) for each in (properties.role_definition_id, definition_id)}
+    return fold(properties.scope or "/") == fold(scope) and len(definitions) == 1
 
 
 async def unassign(client: Client, path: str) -> bool:

@@ -27,7 +27,15 @@ from ..store import Changes, Found, retry_on_conflict
 from ..tokens import new_id, owner_of, tie
 from .config import in_use
 from .persistent_app import COME_AGAIN
-from .provisioning import PlannedAssignment, add_password_to, grant, make_application, paths_of, plan_assignments
+from .provisioning import (
+    PlannedAssignment,
+    add_password_to,
+    foreign_warnings,
+    grant,
+    make_application,
+    paths_of,
+    plan_assignments,
+)
 from .roles import Role, find_role, may_hold, may_issue_for, rights_of
 
 SECRET_MARGIN: Final = 3600
@@ -59,6 +67,7 @@ class Made:
 
     provisioned: Provisioned
     password: NewPassword
+    warnings: tuple[str, ...] = ()
 
 
 @route("creds/:name", READ, CREDENTIALS, has_side_effect=True)
@@ -91,7 +100,7 @@ async def generate_credentials(call: Call) -> Answer:
         lease_id=lease.id,
         lease_duration=round(lease.expires_at - lease.issued_at),
         renewable=True,
-        warnings=plan.warnings,
+        warnings=(*plan.warnings, *made.warnings),
         holds=lease.id,
         wake_at=lease.due_at,
     )
@@ -158,9 +167,10 @@ async def _make(client: Client, plan: Plan) -> Made:
     provisioned = await make_application(client, provisioned, role.tags, role.sign_in_audience)
     on, name = provisioned.application_id, provisioned.unique_name
     password = await add_password_to(client, on, name, plan.ends_at, FreshObject.APPLICATION)
-    await grant(client, provisioned.principal_id, plan.assignments, role.memberships)
+    granted = await grant(client, provisioned.principal_id, plan.assignments, role.memberships)
     made = evolve(provisioned.with_memberships(role.memberships), password_on=on, password_name=name)
-    return Made(evolve(made, password_key_id=password.key_id), password)
+    made = evolve(made, assignments=paths_of(granted), password_key_id=password.key_id)
+    return Made(made, password, foreign_warnings(granted))
 
 
 @retry_on_conflict

@@ -16,14 +16,22 @@ from ..context import Context, Due
 from ..effects import Instant
 from ..errors import CloudidError, Code, Refused
 from ..mounts import Mount
-from ..provider import Client, Provisioned, describe_application, identities_for_writing
+from ..provider import Client, Provisioned, describe_application, identities_for_writing, is_assigned
 from ..routing import Call, capture_name
 from ..store import Changes, keys
 from ..tokens import new_id
 from ..values import fold
 from .ceiling import Ceiling
 from .grants import GroupGrant, RoleGrant
-from .provisioning import PlannedAssignment, grant, make_application, paths_of, plan_assignments, provider_spelling
+from .provisioning import (
+    PlannedAssignment,
+    foreign_warnings,
+    grant,
+    make_application,
+    paths_of,
+    plan_assignments,
+    provider_spelling,
+)
 from .token_secret import TokenSecret
 
 if TYPE_CHECKING:
@@ -44,6 +52,8 @@ class PersistentApp:
     """Stored for nodes of earlier releases; `provisioned` has all memberships."""
     tags: tuple[str, ...]
     sign_in_audience: str
+    left: tuple[PlannedAssignment, ...] = ()
+    """Assignments of other parties that the role no longer asks for. They stay as long as the principal."""
 
     @property
     def change_id(self) -> str:
@@ -65,26 +75,32 @@ class Change:
     """Whether the application's own properties differ."""
 
 
-async def persist(call: Call, client: Client, key: str, role: Role, grounds: Changes) -> None:
+async def persist(call: Call, client: Client, key: str, role: Role, grounds: Changes) -> tuple[str, ...]:
     """Make what the role should keep, and store the role with it; what it no longer should is removed afterwards.
 
-    `grounds` go with the commit that stores it.
+    `grounds` go with the commit that stores it. Returns warnings about assignments of other parties.
 
     Raises `Conflict` when something expected has changed, and `ROLE_CHANGE_PENDING`.
     """
     kept = role.persistent_app
     if kept is None:
-        await _make(call, client, key, role, grounds)
-        return
+        return await _make(call, client, key, role, grounds)
     change = _difference(kept, role.normal)
     if not (change.added or change.removed or change.joined or change.left or change.described):
         provisioned = evolve(kept.provisioned, purge=role.permanently_delete)
         stored = Changes(puts={key: evolve(role, persistent_app=evolve(kept, provisioned=provisioned))})
         await call.context.records.commit(grounds | stored | await pointing(call, provisioned.client_id))
-        return
+        return ()
     if await find_intent(call.context, call.mount.id, kept.change_id):
         raise Refused(Code.ROLE_CHANGE_PENDING, retry_after=COME_AGAIN)
-    await _change(call, client, key, role, kept, change, grounds)
+    return await _change(call, client, key, role, kept, change, grounds)
+
+
+async def without_gone(client: Client, kept: PersistentApp) -> PersistentApp:
+    """The same without assignments of other parties that these have removed."""
+    left = tuple([one for one in kept.left if await is_assigned(client, one.path)])
+    assignments = paths_of((*kept.assignments, *left))
+    return evolve(kept, left=left, provisioned=evolve(kept.provisioned, assignments=assignments))
 
 
 async def require_changed(context: Context, mount: Mount, ceiling: Ceiling, role: Role) -> None:
@@ -124,7 +140,7 @@ def forget(persistent_app: PersistentApp, secret: TokenSecret | None, mount: Mou
     return abandoned_intent(persistent_app.id, mount.id, provisioned, now).abandonment
 
 
-async def _make(call: Call, client: Client, key: str, role: Role, grounds: Changes) -> None:
+async def _make(call: Call, client: Client, key: str, role: Role, grounds: Changes) -> tuple[str, ...]:
     intent_id = await new_id()
     planned = await plan_assignments(role.normal.azure_roles)
     at_stake = Provisioned(
@@ -138,19 +154,20 @@ async def _make(call: Call, client: Client, key: str, role: Role, grounds: Chang
     intent = await open_intent(call.context, intent_id, call.mount.id, at_stake, until=until, expects=expects)
     try:
         made = await make_application(client, at_stake, role.normal.tags, role.sign_in_audience)
-        await grant(client, made.member_id, planned, role.memberships)
-        persistent_app = _persisted(intent_id, made, planned, role)
+        granted = await grant(client, made.member_id, planned, role.memberships)
+        persistent_app = _persisted(intent_id, made, granted, role)
         stored = grounds | Changes(puts={key: evolve(role, persistent_app=persistent_app)})
         stored |= await pointing(call, made.client_id)
         await call.context.records.commit(stored | closing(intent))
     except CloudidError as failure:
         await abandon(call.context, intent, failure)
         raise
+    return foreign_warnings(granted)
 
 
 async def _change(
     call: Call, client: Client, key: str, role: Role, kept: PersistentApp, change: Change, grounds: Changes
-) -> None:
+) -> tuple[str, ...]:
     """Make what is new, then store the role; the same commit turns the intent into one to remove what is old."""
     planned = await plan_assignments(change.added)
     member_id = kept.provisioned.member_id
@@ -162,11 +179,15 @@ async def _change(
         audience = provider_spelling(role.sign_in_audience)
         if change.described:
             await describe_application(client, kept.provisioned.application_id, role.normal.tags, audience)
-        await grant(client, member_id, planned, change.joined)
+        granted = _adopted(kept, await grant(client, member_id, planned, change.joined))
+        assigned = {one.path for one in granted}
+        given_up = [one for one in change.removed if one.path not in assigned]
+        left = tuple(one for one in (*kept.left, *given_up) if one.is_foreign and one.path not in assigned)
         audience = audience if change.described else kept.provisioned.audience
         provisioned = evolve(kept.provisioned, made_at=call.now, audience=audience)
-        persistent_app = _persisted(kept.id, provisioned, (*change.stay, *planned), role)
-        old = evolve(nothing, assignments=paths_of(change.removed)).with_memberships(change.left)
+        persistent_app = _persisted(kept.id, provisioned, (*change.stay, *granted), role, left)
+        removed = tuple(one.path for one in given_up if not one.is_foreign)
+        old = evolve(nothing, assignments=removed).with_memberships(change.left)
         changes = grounds | Changes(puts={key: evolve(role, persistent_app=persistent_app)}) | closing(intent)
         changes |= await pointing(call, provisioned.client_id)
         if not old.is_empty:
@@ -175,22 +196,37 @@ async def _change(
     except CloudidError as failure:
         await abandon(call.context, intent, failure)
         raise
+    return foreign_warnings((*granted, *left))
+
+
+def _adopted(kept: PersistentApp, granted: tuple[PlannedAssignment, ...]) -> tuple[PlannedAssignment, ...]:
+    """What was there already is our own where the role keeps it under another spelling of its definition."""
+    own = {fold(one.path): one for one in kept.assignments if not one.is_foreign}
+    return tuple(
+        evolve(one, path=own[fold(one.path)].path, is_foreign=False) if fold(one.path) in own else one
+        for one in granted
+    )
 
 
 def _persisted(
-    persisted_id: str, provisioned: Provisioned, assignments: tuple[PlannedAssignment, ...], role: Role
+    persisted_id: str,
+    provisioned: Provisioned,
+    assignments: tuple[PlannedAssignment, ...],
+    role: Role,
+    left: tuple[PlannedAssignment, ...] = (),
 ) -> PersistentApp:
     return PersistentApp(
         id=persisted_id,
         provisioned=evolve(
             provisioned.with_memberships(role.memberships),
-            assignments=paths_of(assignments),
+            assignments=paths_of((*assignments, *left)),
             purge=role.permanently_delete,
         ),
         assignments=assignments,
         groups=role.azure_groups,
         tags=role.normal.tags,
         sign_in_audience=role.sign_in_audience,
+        left=left,
     )
 
 

@@ -28,7 +28,7 @@ from ..provider import (
     make_password,
     retry_while_propagating,
 )
-from ..values import uuid_text
+from ..values import fold, uuid_text
 from .grants import RoleGrant
 
 _PROVIDER_SPELLINGS: Final[Mapping[str, str]] = {
@@ -49,11 +49,13 @@ def provider_spelling(audience: str) -> str:
 
 @frozen(kw_only=True)
 class PlannedAssignment:
-    """A role assignment under the id that we chose for it."""
+    """A role assignment under the id that we chose for it, or under that of another party that made it."""
 
     path: str
     role_id: str
     scope: str
+    is_foreign: bool = False
+    """Whether another party made it."""
 
 
 async def plan_assignments(grants: tuple[RoleGrant, ...]) -> tuple[PlannedAssignment, ...]:
@@ -100,16 +102,32 @@ async def grant(
     principal_id: str,
     planned: tuple[PlannedAssignment, ...],
     memberships: Mapping[str, tuple[str, ...]],
-) -> None:
-    """Give a principal its role assignments and memberships; it may be fresh."""
+) -> tuple[PlannedAssignment, ...]:
+    """Give a principal its role assignments and memberships; it may be fresh.
+
+    Returns the assignments that it has then: those that were there already have paths of their own.
+    """
     made_at = await Now()
-    for planned_one in planned:
-        attempt = partial(assign, client, planned_one.path, planned_one.role_id, principal_id)
-        await retry_while_propagating(client, attempt, family=FreshObject.ASSIGNMENT, made_at=made_at)
+    granted = []
+    for wanted in planned:
+        make = partial(assign, client, wanted.path, wanted.role_id, principal_id)
+        path = await retry_while_propagating(client, make, family=FreshObject.ASSIGNMENT, made_at=made_at)
+        is_made_here = fold(path) == fold(wanted.path)
+        granted.append(wanted if is_made_here else evolve(wanted, path=path, is_foreign=True))
     for kind, ids in memberships.items():
         for one in ids:
             attempt = partial(MEMBERSHIPS[kind].add, client, one, principal_id)
             await retry_while_propagating(client, attempt, family=MEMBERSHIPS[kind].family, made_at=made_at)
+    return tuple(granted)
+
+
+def foreign_warnings(granted: tuple[PlannedAssignment, ...]) -> tuple[str, ...]:
+    """Name the assignments that another party made, which the service does not remove before the principal."""
+    return tuple(
+        f"a role assignment at {one.scope} was made by another party: it stays as long as the service principal"
+        for one in granted
+        if one.is_foreign
+    )
 
 
 async def add_password_to(

@@ -62,7 +62,7 @@ from .grants import (
     resolve_roles,
 )
 from .limits import may_issue
-from .persistent_app import PersistentApp, forget, persist, pointing, require_changed
+from .persistent_app import PersistentApp, forget, persist, pointing, require_changed, without_gone
 from .provisioning import SIGN_IN_AUDIENCES
 from .token_secret import TokenSecret, forget_secret
 
@@ -256,18 +256,21 @@ async def write_role(call: Call) -> Answer:
     require_issuer(context, role.proof)
     role = await _resolved(client, role)
     role = _without_what_is_over(role)
+    if role.persistent_app and role.persistent_app.left:
+        role = evolve(role, persistent_app=await without_gone(client, role.persistent_app))
     await may_issue(context, config, client, rights_of(role))
     grounds = Changes({**expects, **config_expects}, deletes=_index_keys(mount, name, stored)) | _given_up(
         stored, role, mount, call.now
     )
+    warnings: tuple[str, ...] = ()
     if role.persist_app:
-        await persist(call, client, key, role, grounds)
+        warnings = await persist(call, client, key, role, grounds)
     else:
         grounds |= Changes(puts={key: role})
         if role.client_id:
             grounds |= await pointing(call, role.client_id)
         await context.records.commit(grounds)
-    return Answer(wake_at=call.now if stored.held else None)
+    return Answer(warnings=warnings, wake_at=call.now if stored.held else None)
 
 
 def _without_what_is_over(role: Role) -> Role:
@@ -315,13 +318,18 @@ async def _resolved(client: Client, role: Role) -> Role:
 def rights_of(role: Role) -> Rights:
     """What the credentials of a role hold, once everything that the role refers to is resolved.
 
-    The application that a role keeps has what the role says: both are stored by one commit.
+    The application that a role keeps has what the role says, since both are stored by one commit, and assignments of
+    other parties that the role once asked for.
     """
     if role.application_object_id:
         return Rights(application_id=role.application_object_id, client_id=role.client_id)
+    left = role.persistent_app.left if role.persistent_app else ()
     return Rights(
         client_id=role.existing_client_id,
-        assignments=tuple((one.scope, one.role_id) for one in role.normal.azure_roles),
+        assignments=(
+            *((one.scope, one.role_id) for one in role.normal.azure_roles),
+            *((one.scope, one.role_id) for one in left),
+        ),
         memberships=role.memberships,
     )
 

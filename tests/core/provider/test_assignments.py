@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -184,9 +185,9 @@ def test_a_denied_look_up_is_a_problem() -> None:
         setting.world.perform(definition_by_id(setting.client, READER))
 
 
-def put(setting: Setting, *replies: Reply) -> None:
+def put(setting: Setting, *replies: Reply) -> str:
     setting.cloud.script(f"PUT {PATH}", *replies)
-    setting.world.perform(assign(setting.client, assignment_path(SUBSCRIPTION, GUID), READER, "p-1"))
+    return setting.world.perform(assign(setting.client, assignment_path(SUBSCRIPTION, GUID), READER, "p-1"))
 
 
 def test_an_assignment_says_that_it_is_for_a_service_principal() -> None:
@@ -196,11 +197,37 @@ def test_an_assignment_says_that_it_is_for_a_service_principal() -> None:
     assert json.loads(setting.cloud.requests[-1].body) == {"properties": properties}
 
 
+def shown_assignment(path: str, definition: str = READER, scope: str = SUBSCRIPTION) -> dict[str, Any]:
+    return {"id": path, "properties": {"roleDefinitionId": definition, "scope": scope}}
+
+
 @pytest.mark.parametrize("again", [reply(200, {}), error(409, "RoleAssignmentExists")])
 def test_an_assignment_whose_answer_was_lost_is_made_again(again: Reply) -> None:
     setting = Setting()
-    put(setting, unreachable(), again)
-    assert len(setting.cloud.asked(PATH)) == 2
+    setting.cloud.script(f"GET {PATH}", reply(200, shown_assignment(PATH)))
+    assert put(setting, unreachable(), again) == PATH
+    assert len([each for each in setting.cloud.requests if each.method == "PUT"]) == 2
+
+
+def test_an_assignment_that_exists_under_another_id_is_looked_up() -> None:
+    setting, other = Setting(), assignment_path(SUBSCRIPTION, GUID.replace("0", "1"))
+    listed = [
+        shown_assignment("/below", scope=f"{SUBSCRIPTION}/resourceGroups/web"),
+        shown_assignment("/other-definition", definition="00000000-0000-4000-8000-000000000001"),
+        shown_assignment(other, definition=READER.upper(), scope=SUBSCRIPTION.upper()),
+    ]
+    setting.cloud.script(f"GET {PATH}", error(404, "RoleAssignmentNotFound"))
+    setting.cloud.script(f"GET {PATH.rpartition('/')[0]}", reply(200, {"value": listed}))
+    assert put(setting, error(409, "RoleAssignmentExists")) == other
+    assert "principalId%20eq%20%27p-1%27" in setting.cloud.requests[-1].url
+
+
+def test_an_assignment_that_exists_and_does_not_show_is_a_problem() -> None:
+    setting = Setting()
+    setting.cloud.script(f"GET {PATH}", error(404, "RoleAssignmentNotFound"))
+    setting.cloud.script(f"GET {PATH.rpartition('/')[0]}", reply(200, {"value": []}))
+    with pytest.raises(ProviderProblem):
+        put(setting, error(409, "RoleAssignmentExists"))
 
 
 @pytest.mark.parametrize("answer", [error(409, "Conflict"), error(400, "PrincipalNotFound"), error(400)])
