@@ -120,6 +120,7 @@ def test_every_cache_that_grows_is_told() -> None:
         "credential_failures",
         "operators",
         "quotas",
+        "role_definitions",
         "read_budgets",
     }
 
