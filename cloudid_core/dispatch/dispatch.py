@@ -50,11 +50,21 @@ from ..messages import (
 )
 from ..mounts import SYSTEM, MountTable, last_mount_table, mount_table
 from ..policies import DENY
-from ..quotas import Quotas, RateLimit, known_quotas, last_quotas, may_look_at_operator, read_quotas, take_request
+from ..quotas import (
+    QUOTA_PATHS,
+    Quotas,
+    RateLimit,
+    known_quotas,
+    last_quotas,
+    may_look_at_operator,
+    read_quotas,
+    take_request,
+)
 from ..routing import Call, Catalog, NoFields, PageForm, Route, RouteTable, help_about, help_about_mount
 from ..store import Found
 from ..tokens import Caller, Issue, accessor_of, acl_of, principal_of
 from ..tokens.authenticate import authenticate
+from ..values import fold
 from ..wrapping import check_waiting, wrap, wrapping_token
 from .audit_entry import request_entries
 from .body_limit import UNASKED, check_body
@@ -140,7 +150,7 @@ async def respond_by(
         try:
             count_request(context, quotas, limit, exchange)
         except Refused:
-            if not await is_from_operator(limit, context, mounts, quotas, found.target, exchange):
+            if not await is_from_operator(context, mounts, found.target, exchange):
                 raise
     head = parse_head(request, found.target, context.settings)
     if request.body_is_cut or len(request.body) > UNASKED:
@@ -192,14 +202,12 @@ def count_request(context: Context, quotas: Quotas, limit: RateLimit, exchange: 
     exchange.counted_by += (limit,)
 
 
-async def is_from_operator(
-    limit: RateLimit, context: Context, mounts: MountTable, quotas: Quotas, target: Target, exchange: Exchange
-) -> bool:
-    """Return whether a quota refuses a request that is about the quota itself, with a token that may send it.
+async def is_from_operator(context: Context, mounts: MountTable, target: Target, exchange: Exchange) -> bool:
+    """Return whether a request that a quota refuses is about quotas, with a token that may send it.
 
-    Without this, an operator who wrote a quota that refuses everything could not take it back.
+    Without this, an operator who wrote quotas that refuse everything could not take them back.
     """
-    if exchange.is_late or not quotas.is_own_path(limit, target.path):
+    if exchange.is_late or not fold(target.path).startswith(QUOTA_PATHS):
         return False
     request, now = exchange.request, exchange.time
     token = token_in(request.headers)

@@ -32,6 +32,8 @@ class Lease:
     due_at: Instant
     batch_mount_id: str = ""
     """The mount of the batch token without a parent that it was issued with: it ends with that mount."""
+    batch_holder: str = ""
+    """Who holds it then, as `Token.batch_holder`; empty in leases of earlier releases."""
     rights: Rights | None = None
     """What the credentials held at their issue, where `provisioned` does not say it: on an application that others use
     too. `None` in leases of earlier releases.

@@ -11,4 +11,14 @@ from .rate_limit import (
     read_quotas,
     take_request,
 )
-from .record import LONGEST_BLOCK, LeaseCount, QuotaConfig, Quotas, RateLimit, quota_named, with_quota, without_quota
+from .record import (
+    LONGEST_BLOCK,
+    QUOTA_PATHS,
+    LeaseCount,
+    QuotaConfig,
+    Quotas,
+    RateLimit,
+    quota_named,
+    with_quota,
+    without_quota,
+)

@@ -11,10 +11,14 @@ from ..errors import Code, Refused
 from ..forms import BOOLEAN, INTEGER, SHORT, AsWritten, FieldType, bounded, lasting, one_of, schemas, setting
 from ..values import LONGEST_INTERVAL, coercion, fold, listing, names
 
-RATE_LIMIT_PATH: Final = "sys/quotas/rate-limit/"
+QUOTA_PATHS: Final = "sys/quotas/"
+"""Where quotas are read, written and deleted: two quotas may each cover the path of the other."""
 LONGEST_BLOCK: Final = 3600
 """Longest `block_interval` in seconds: a longer one would lock its own operators out."""
 MOST_QUOTAS: Final = 1000
+MOST_EXEMPT: Final = 256
+"""Each request is compared with all exempt paths."""
+LONGEST_PATH: Final = 1024
 LEAST_RATE: Final = 1e-6
 MOST_RATE: Final = 1e9
 """Bounds of a rate: beyond them, the time after which to come again would not be a number."""
@@ -58,7 +62,16 @@ def _normal_path(path: str) -> str:
 
 
 PATH: Final = evolve(SHORT, name="path", normal=_normal_path)
-PATHS: Final = FieldType("list", listing.comma_list, list, normal=lambda paths: tuple(map(_normal_path, paths)))
+
+
+def _paths(raw: object) -> tuple[str, ...]:
+    paths = listing.comma_list(raw)
+    if len(paths) > MOST_EXEMPT or any(len(path) > LONGEST_PATH for path in paths):
+        raise ValueError(f"must be at most {MOST_EXEMPT} paths of at most {LONGEST_PATH} characters")
+    return paths
+
+
+PATHS: Final = FieldType("list", _paths, list, normal=lambda paths: tuple(map(_normal_path, paths)))
 ROLE: Final = FieldType("string", lambda raw: names.identifier(coercion.text(raw)), normal=str.lower)
 
 
@@ -148,19 +161,13 @@ class Quotas:
         if not self.rate_limits:
             return None
         path = fold(path)
-        if path in self.config.normal.rate_limit_exempt_paths:
+        if _without_alias(path) in self.config.normal.rate_limit_exempt_paths:
             return None
         found = most_specific(self.rate_limits, path, role)
         if (counted := _without_alias(path)) != path:
             by_alias = most_specific(self.rate_limits, counted, role)
             found = max(filter(None, (found, by_alias)), key=lambda limit: limit.rank, default=None)
         return found if found is not None and bool(found.role) is bool(role) else None
-
-    def is_own_path(self, limit: RateLimit, path: str) -> bool:
-        """Return whether a path is where this rate limit itself is read, written and deleted."""
-        name = path.removeprefix(RATE_LIMIT_PATH) if path.startswith(RATE_LIMIT_PATH) else ""
-        named = quota_named(self.rate_limits, name) if name else None
-        return named is not None and named[1].normal == limit
 
     def lease_count_of(self, mount_path: str, role: str) -> LeaseCount | None:
         """The quota that counts a lease of a role."""

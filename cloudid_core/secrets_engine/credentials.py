@@ -24,6 +24,7 @@ from ..provider import Client, Credentials, FreshObject, NewPassword, Provisione
 from ..quotas import room_for_lease
 from ..routing import PROVIDER, Answers, Call, capture_name, route
 from ..store import Changes, Found, retry_on_conflict
+from ..token_store import hard_end
 from ..tokens import new_id, owner_of, tie
 from .config import in_use
 from .persistent_app import COME_AGAIN
@@ -100,10 +101,16 @@ async def generate_credentials(call: Call) -> Answer:
         lease_id=lease.id,
         lease_duration=round(lease.expires_at - lease.issued_at),
         renewable=True,
-        warnings=(*plan.warnings, *made.warnings),
+        warnings=(*plan.warnings, *made.warnings, *_capped_by_token(lease, plan)),
         holds=lease.id,
         wake_at=lease.due_at,
     )
+
+
+def _capped_by_token(lease: Lease, plan: Plan) -> tuple[str, ...]:
+    """Warn when the lease ends before the TTL that its role grants, because its token cannot live longer."""
+    seconds = round(lease.expires_at - lease.issued_at)
+    return () if seconds >= plan.ttl else (f"the token cannot live longer: the TTL is capped to {seconds}s",)
 
 
 def _lease_id(call: Call, plan: Plan) -> str:
@@ -198,6 +205,9 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
     subject = LeaseSubject(role=plan.role_name, provisioned=made.provisioned, rights=rights)
     grounds = await may_hold(context, mount, config, client, role.record, subject)
     owner = await owner_of(context, mounts.record, token, now)
+    token_end = await hard_end(context, mounts.record, owner.record, now) if owner else None
+    if token_end is not None:
+        ttl = min(ttl, max(1, int(token_end - now)))
     lease = Lease(
         id=lease_id,
         mount_id=mount.id,
@@ -210,6 +220,7 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
         due_at=now + ttl,
         rights=rights,
         batch_mount_id="" if owner else token.mount_id,
+        batch_holder="" if owner else token.batch_holder,
     )
     expects = {**mounts.expected, **role.expected, **config_expects}
     changes = Changes(expects) | grounds | lease.creation | closing(intent)

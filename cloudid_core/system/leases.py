@@ -46,6 +46,7 @@ from ..mounts import AUTH, SYSTEM, mount_table
 from ..policies import Acl, load_acl, without_default
 from ..routing import DONE, LEFT, PROVIDER, Answers, Call, PageForm, Route, may_read_config, reason_for, route
 from ..store import Changes, Found, keys, retry_on_conflict
+from ..token_store import hard_end
 from ..tokens import Token, find_token, lineage
 from ..tokens import revoke as revoke_token
 from ..values import rfc3339
@@ -134,6 +135,12 @@ async def renew(place: str, call: Call) -> Answer:
     left = int(lease.ends_at - call.now)
     if left < ttl:
         ttl, warnings = left, (f"the credentials end in {left}s: the TTL is capped",)
+    token_left = await _seconds_of_token(call, lease)
+    if token_left is not None and token_left < ttl:
+        ttl, warnings = (
+            token_left,
+            (f"the token of the lease cannot live longer than {token_left}s: the TTL is capped",),
+        )
     if ttl <= 0:
         raise Refused(Code.LEASE_NOT_RENEWABLE)
     expires_at = call.now + ttl
@@ -141,6 +148,16 @@ async def renew(place: str, call: Call) -> Answer:
     changes = Changes(expects, events=(renewed.event("renewed"),)) | rescheduled(found, renewed)
     await context.records.commit(changes)
     return Answer(lease_id=lease.id, lease_duration=ttl, renewable=True, warnings=warnings, wake_at=expires_at)
+
+
+async def _seconds_of_token(call: Call, lease: Lease) -> int | None:
+    """Return how long the token of a lease can live at the most; `None`: without an end."""
+    token = await find_token(call.context, lease.token_id) if lease.token_id else None
+    if token is None:
+        return None
+    mounts = (await mount_table(call.context.records)).record
+    end = await hard_end(call.context, mounts, token.record, call.now)
+    return None if end is None else int(end - call.now)
 
 
 async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:
@@ -192,7 +209,7 @@ async def _check_holder(call: Call, lease: Lease, path: str) -> None:
     others = await load_acl(context, without_default(caller.policies))
     if _allows(others, path, call):
         return
-    if caller.is_batch and (caller.parent or caller.mount_id) == (lease.token_id or lease.batch_mount_id):
+    if caller.is_batch and _holds(caller, lease):
         return
     holder = await find_token(context, lease.token_id) if lease.token_id else None
     mounts = (await mount_table(context.records)).record
@@ -201,6 +218,17 @@ async def _check_holder(call: Call, lease: Lease, path: str) -> None:
         raise Refused(Code.LEASE_EXPIRED)
     if caller.id not in {token.id for token in line}:
         raise Refused(Code.PERMISSION_DENIED)
+
+
+def _holds(caller: Token, lease: Lease) -> bool:
+    """Return whether a lease is a batch token's: that of its parent, otherwise that of the same principal.
+
+    Leases of earlier releases do not say whose they are: those of a mount's batch tokens are of all of them.
+    """
+    if caller.parent or lease.token_id:
+        return caller.parent == lease.token_id
+    is_of_mount = caller.mount_id == lease.batch_mount_id
+    return is_of_mount and lease.batch_holder in ("", caller.batch_holder)
 
 
 async def revoke(call: Call) -> Answer:

@@ -16,7 +16,20 @@ from ..mounts import mount_table
 from ..policies import DEFAULT, RESPONSE_WRAPPING, ROOT, load_policy, normalised, without_default
 from ..routing import GIVES_TOKEN, Call, capture_name, route
 from ..store import Changes, keys, retry_on_conflict
-from ..tokens import BATCH, DEPTH, POLICIES, RANDOM_SIZE, SERVICE, Token, custom_token, lineage, mint, owner_of, tie
+from ..tokens import (
+    BATCH,
+    DEPTH,
+    POLICIES,
+    RANDOM_SIZE,
+    SERVICE,
+    Token,
+    custom_token,
+    lineage,
+    mint,
+    owner_of,
+    principal_of,
+    tie,
+)
 from ..values import coercion, least, network
 from .roles import TokenRole, find_role
 
@@ -151,7 +164,8 @@ async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
     if not orphan and len(await lineage(context, mounts.record, parent.record, call.now)) >= DEPTH:
         raise Refused(Code.MALFORMED_REQUEST, "the token has too many ancestors to have a child")
     policies = policies_of(form, role, parent.record, has_sudo=has_sudo)
-    draft, granted = _draft(call, form, role, parent.record, policies, path, orphan=orphan)
+    principal = await principal_of(context, mounts.record, parent.record, call.now)
+    draft, granted = _draft(call, form, role, parent.record, policies, path, principal, orphan=orphan)
     await _check_id(context, form.id, draft)
     issue = mint(context, draft, granted.warnings, await RandomBytes(RANDOM_SIZE), form.id)
     changes = Changes({**mounts.expected, **parent.expected, **(found_role.expected if found_role else {})})
@@ -177,6 +191,7 @@ def _draft(
     parent: Token,
     policies: tuple[str, ...],
     path: str,
+    principal: str,
     *,
     orphan: bool,
 ) -> tuple[Token, Grant]:
@@ -208,7 +223,7 @@ def _draft(
         type=token_type,
         renewable=form.renewable and not endless and (role is None or role.renewable),
         parent="" if orphan else parent.id,
-        principal=parent.login_principal,
+        principal="" if parent.is_root else principal,
         parent_created_at=parent.created_at if token_type == BATCH and not orphan else None,
         explicit_max_ttl=explicit_max_ttl,
         period=period,

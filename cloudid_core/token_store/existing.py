@@ -14,7 +14,7 @@ from ..errors import Code, EntryDamaged, Refused
 from ..events import RenewalUnchecked
 from ..forms import SECONDS, TEXT, Json, Terms, grant, schemas, setting
 from ..messages import ACCEPTED, LIST, NOTHING, READ, WRITE, Answer
-from ..mounts import TOKEN, Mount, mount_table
+from ..mounts import TOKEN, Mount, MountTable, mount_table
 from ..routing import GIVES_TOKEN, Answers, Call, PageForm, route
 from ..store import Changes, keys, retry_on_conflict
 from ..tokens import (
@@ -261,6 +261,26 @@ async def terms_of(context: Context, mount: Mount, token: Token) -> tuple[Terms,
         terms, expects = found.record, found.expected
     ttl = token.ttl if mount.id == TOKEN.id else terms.ttl
     return replace(terms, ttl=ttl, explicit_max_ttl=token.explicit_max_ttl), expects
+
+
+async def hard_end(context: Context, mounts: MountTable, token: Token, now: Instant) -> Instant | None:
+    """Return the instant after which a token or an ancestor cannot be renewed any more; `None`: there is none."""
+    ends: list[Instant] = []
+    for each in await lineage(context, mounts, token, now):
+        if each.expires_at is None:
+            continue
+        try:
+            terms, _ = await terms_of(context, mounts.by_id[each.mount_id], each)
+        except Refused:  # its role is gone, so that it cannot be renewed
+            ends.append(each.expires_at)
+            continue
+        if not each.renewable:
+            ends.append(each.expires_at)
+        elif not terms.period:
+            ends.append(each.created_at + terms.effective_max)
+        elif terms.explicit_max_ttl:
+            ends.append(each.created_at + terms.explicit_max_ttl)
+    return min(ends, default=None)
 
 
 @route("revoke-self", WRITE)

@@ -105,6 +105,11 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return hashlib.sha256(f"{self.mount_id}/{self.principal_id}".encode()).hexdigest()[:32]
 
     @property
+    def batch_holder(self) -> str:
+        """Who holds the leases of a batch token without a parent: the principal of its login, otherwise itself."""
+        return self.login_principal or self.id
+
+    @property
     def is_root(self) -> bool:
         return "root" in self.policies
 

@@ -285,6 +285,16 @@ def test_a_token_without_a_login_counts_with_its_oldest_ancestor() -> None:
     assert wrap_content(world, orphan, "small").status == 200
 
 
+def test_orphans_count_with_the_principal_that_made_them() -> None:
+    world = Installation()
+    world.must("POST", "auth/token/roles/o", {"orphan": True, "allowed_policies": "default"})
+    world.must("POST", "sys/policies/acl/maker", {"policy": 'path "auth/token/create/o" { capabilities = ["update"] }'})
+    maker = new_token(world, policies=["maker"])
+    orphans = [world.must("POST", "auth/token/create/o", {}, maker).auth["client_token"] for _ in range(3)]
+    answers = [wrap_content(world, orphan, "x" * 250 * 1024).status for orphan in orphans for _ in range(40)]
+    assert answers.count(200) == MOST_KIBIBYTES // 251 + 1
+
+
 @pytest.mark.parametrize("end", ["unwrap", "rewrap", "revoke", "expire"])
 @pytest.mark.parametrize("path, body", [("sys/wrapping/wrap", {"a": 1}), ("auth/token/create", {})])
 def test_nothing_of_a_wrapped_answer_is_left_at_its_end(end: str, path: str, body: dict[str, Any]) -> None:

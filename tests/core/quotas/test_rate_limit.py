@@ -9,6 +9,7 @@ import pytest
 from cloudid_core.effects import Effect, Record
 from cloudid_core.messages.response import Request
 from cloudid_core.quotas.rate_limit import READ_AGAIN
+from cloudid_core.quotas.record import MOST_EXEMPT
 from cloudid_core.store import keys
 from cloudid_core.testing import FaultKind
 from tests.installation import HOME, Installation, Reply
@@ -264,7 +265,29 @@ def test_a_quota_refuses_tokens_that_may_not_change_it_at_its_own_path() -> None
     assert world.refused("GET", "sys/mounts") == REFUSED
     world.must("GET", LOCK, None, token)
     assert [world.refused("DELETE", LOCK, None, text) for text in (token, "cs.invented", "")] == [REFUSED] * 3
-    assert world.refused("DELETE", "sys/quotas/rate-limit/other") == REFUSED
+    assert world.refused("GET", "sys/mounts", None, token) == REFUSED
+
+
+def test_quotas_that_refuse_each_others_paths_can_be_taken_back() -> None:
+    world = Installation()
+    least = {"rate": 1e-6, "interval": "1h", "block_interval": "1h"}
+    world.must("POST", "sys/quotas/rate-limit/y", {"path": "sys/quotas/rate-limit/x", **least})
+    world.must("POST", "sys/quotas/rate-limit/x", least)
+    for path in ("sys/quotas/rate-limit/x", "sys/quotas/rate-limit/y", "sys/mounts"):
+        world.ask("GET", path)
+    assert world.refused("GET", "sys/mounts") == REFUSED
+    for name in ("x", "y"):
+        world.must("DELETE", f"sys/quotas/rate-limit/{name}")
+    world.must("GET", "sys/mounts")
+
+
+def test_exempt_paths_are_few_and_count_under_each_of_their_names() -> None:
+    world = Installation()
+    world.must("POST", "sys/quotas/rate-limit/all", {"path": "sys", "rate": 1e-6, "interval": "1h"})
+    world.must("POST", "sys/quotas/config", {"rate_limit_exempt_paths": ["sys/renew"]})
+    assert {world.ask("POST", "sys/renew", {"lease_id": "x"}).status for _ in range(3)} == {400}
+    many = [f"sys/{number}" for number in range(MOST_EXEMPT + 1)]
+    assert world.refused("POST", "sys/quotas/config", {"rate_limit_exempt_paths": many}) == (400, "field_invalid")
 
 
 def test_at_the_own_path_of_a_quota_ten_tokens_a_second_are_checked() -> None:

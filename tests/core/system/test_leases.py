@@ -14,6 +14,8 @@ from cloudid_core.leases.revocation import end_leases
 from cloudid_core.store import keys
 from tests.engines import SecretsEngine, engine_with_roles
 from tests.installation import ROOT, START
+from tests.logins import ROLE as ROLE_OF_LOGINS
+from tests.logins import configure_logins, log_in
 from tests.tokens import is_valid, new_token, write_policy
 
 LOOK_UP = "sys/leases/lookup"
@@ -288,6 +290,41 @@ def test_a_revocation_that_the_provider_does_not_do_is_no_success(
     world.heal()
     world.pass_time(200)
     assert world.lease(lease_id) is None
+
+
+@pytest.mark.parametrize(
+    "fields, most",
+    [
+        ({"token_ttl": "60s", "token_type": "batch"}, 60),
+        ({"token_ttl": "1h", "token_explicit_max_ttl": "90s"}, 90),
+        ({"token_ttl": "60s", "token_max_ttl": "90s"}, 90),
+    ],
+)
+def test_no_lease_is_said_to_outlive_the_hard_end_of_its_token(fields: dict[str, str], most: int) -> None:
+    world = engine_with_roles()
+    policy = 'path "cloud/creds/*" { capabilities = ["read"] } path "sys/leases/renew" { capabilities = ["update"] }'
+    world.must("POST", "sys/policies/acl/web", {"policy": policy})
+    token = log_in(world, configure_logins(world, token_policies="web", **fields))["client_token"]
+    issued = world.must("GET", "cloud/creds/existing", None, token).body
+    assert issued["lease_duration"] <= most
+    assert any("cannot live longer" in warning for warning in issued["warnings"])
+    renewed = world.must("POST", "sys/leases/renew", {"lease_id": issued["lease_id"], "increment": 7200}, token).body
+    assert renewed["lease_duration"] <= most
+    assert renewed["warnings"]
+
+
+def test_a_batch_token_renews_no_lease_of_another_machine() -> None:
+    """By the policy `default` alone. The same machine renews its leases after its next login."""
+    world = engine_with_roles()
+    world.must("POST", "sys/policies/acl/web", {"policy": 'path "cloud/creds/*" { capabilities = ["read"] }'})
+    configure_logins(world, token_policies="web", token_type="batch", token_ttl="1h")
+    world.must("POST", ROLE_OF_LOGINS, {"bound_subscription_ids": "", "bound_service_principal_ids": ["*"]})
+    first, second = world.scene["machines"][:2]
+    lease = world.must("GET", "cloud/creds/existing", None, log_in(world, first)["client_token"]).body["lease_id"]
+    renewal = {"lease_id": lease}
+    refused = world.refused("POST", "sys/leases/renew", renewal, log_in(world, second)["client_token"])
+    assert refused == (403, "permission_denied")
+    world.must("POST", "sys/leases/renew", renewal, log_in(world, first)["client_token"])
 
 
 @pytest.mark.parametrize("may_read_config", [True, False])
