@@ -309,7 +309,8 @@ class Others:
     async def _ask(self, data: bytes, *, is_new: bool) -> bytes:
         """The head of the answer. A kept connection that was closed meanwhile is no refusal: a new one is used then."""
         if self._free and is_new:
-            self._free.pop(0)[1].transport.abort()
+            _, writer = self._free.pop(0)  # keep the name: a writer freed before `abort` warns that it is unclosed
+            writer.transport.abort()
         elif self._free:
             with suppress(OSError, asyncio.IncompleteReadError):
                 return await self._ask_on(self._free.pop(), data)
@@ -395,8 +396,10 @@ class Trial:
         others = Others(self._server.port, self._deployment.login_bytes(), lookup)
 
         async def run() -> None:
-            await work(others)
-            others.close()
+            try:
+                await work(others)
+            finally:
+                others.close()
 
         asyncio.run(run())
         return others

@@ -33,7 +33,9 @@ pytestmark = pytest.mark.one_server
 
 CONNECTIONS: Final = 64
 RATE: Final = 20.0
-SAMPLE: Final = ("connections in use", "wrapped public answers")
+SAMPLE: Final = (("wrapped public answers",), ("connections in use", "wrapped public answers"))
+"""Attacks of one vector and of two. The second attack holds as many connections as its first vector does alone."""
+
 SECONDS: Final = 3.0
 ORDER: Final = Order(1, (), 1, '{"role": "a", "jwt": "a.b.c"}', "token-of-somebody", "wrapping-token")
 ALONE: Final = Measured(Load([0.1] * 10, [], logins=5), cpu=0.001, memory=0, store=5000)
@@ -104,7 +106,7 @@ def test_a_short_sample_refuses_nobody_else_and_does_not_fill_the_store(name: st
     with trial(name, tmp_path, CONNECTIONS) as trying:
         trying.measure(RATE, 1.0)
         alone = trying.measure(RATE, SECONDS)
-        for attack in attacks_of(SAMPLE):
+        for attack in SAMPLE:
             verdict = judge(attack[0], trying.measure(RATE, SECONDS, attack), alone, judges_time=False)
             assert verdict.missed == [], verdict.line()
             assert verdict.outcome.answers
