@@ -31,7 +31,7 @@ BYTES_A_SECOND: Final = 2**20
 CONNECTS_A_SECOND: Final = 1000
 """At the start. Later, a new connection counts as a request."""
 
-BEGIN_SECONDS: Final = 2.0
+BEGIN_SECONDS: Final = 5.0
 """In which the first requests on connections that are held are sent and answered, as far as they are."""
 
 WORKERS: Final = 32
@@ -43,6 +43,7 @@ ANSWER_SECONDS: Final = 5.0
 FEW: Final = 512
 """Descriptors of this process besides the connections that are held."""
 
+END_OF_HEAD: Final = b"\r\n\r\n"
 KIB: Final = 1024
 SIZES: Final = (*[5 * KIB] * 60, 31 * KIB, 63 * KIB, 1023 * KIB)
 """Of hostile bodies, one after the other. Most are as large as the two rates allow at once."""
@@ -282,9 +283,11 @@ LARGE: Final = request("POST /v1/auth/cloud/login", "Content-Length: 32000") + b
 IN_CHUNKS: Final = request("POST /v1/auth/cloud/login", "Transfer-Encoding: chunked") + b"7d00\r\n" + b"a" * 31_999
 
 ONCE: Final = request("GET /v1/sys/seal-status", "Connection: close")
-KEY_SET: Final = request("GET /v1/identity/oidc/plugins/.well-known/keys")
-PIPELINE: Final = KEY_SET * 500
-"""Its answers fill the buffers of both sides."""
+LARGEST: Final = request("GET /ui/page.js")
+"""The longest answer that needs no token: 17 KB."""
+
+PIPELINE: Final = LARGEST * 300
+"""Its answers fill the buffers of both sides: that of the server grows to 4 MiB."""
 
 RECEIVE_BUFFER: Final = 4 * KIB
 """Bytes that a client without a wish to read offers to take."""
@@ -322,7 +325,7 @@ VECTORS: Final[Mapping[str, Requests | Held]] = MappingProxyType(
         "waits for first keys": Held(
             Stage.ANSWER, login_of_nobody(UNKNOWN_MOUNT), pause=60.0, needs_hanging_login=True
         ),
-        "answers not read": Held(Stage.SEND, PIPELINE, KEY_SET, pause=1.0, reads=False),
+        "answers not read": Held(Stage.SEND, PIPELINE, LARGEST, pause=1.0, reads=False),
         "closes not answered": Held(Stage.LINGER, ONCE, pause=wire.LINGER_SECONDS, lingers=True),
         "malformed heads": malformed_heads,
         "malformed requests": malformed_requests,
@@ -345,11 +348,11 @@ class Pace:
         self._seconds_a_byte = 1 / bytes_a_second
         self._next = 0.0
 
-    async def wait(self, size: int = 0) -> None:
-        """Wait for one's turn, to send so many bytes."""
+    async def wait(self, size: int = 0, turns: int = 1) -> None:
+        """Wait for one's turn, to send so many bytes, in so many turns at once."""
         now = asyncio.get_running_loop().time()
         turn = max(self._next, now)
-        self._next = turn + max(self._seconds, size * self._seconds_a_byte)
+        self._next = turn + max(turns * self._seconds, size * self._seconds_a_byte)
         await asyncio.sleep(turn - now)
 
 
@@ -423,7 +426,7 @@ class Attack:
                     await self._keep(held, reader, writer)
                 self.held -= 1
             self.answers["connections that ended"] += 1
-            await self._reconnects.wait(len(held.first))
+            await self._reconnects.wait(len(held.first), max(1, held.first.count(END_OF_HEAD)))
 
     async def _keep(self, held: Held, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         data, is_open, size = held.first, True, 0

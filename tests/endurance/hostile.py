@@ -59,6 +59,9 @@ CLIENTS: Final = 8
 OTHERS: Final = 32
 """Most requests of others that are under way at a time."""
 
+KEPT: Final = 16
+"""Most connections that others keep for later requests. With those in use, they are fewer than an attacker has."""
+
 NEW_CONNECTION: Final = 10
 """Each so many requests of others come on a new connection, which replaces a kept one."""
 
@@ -326,7 +329,7 @@ class Others:
             await reader.readexactly(int(length or b"0"))
             is_valid = b"connection: close" not in head.lower()
         finally:
-            if is_valid:
+            if is_valid and len(self._free) < KEPT:
                 self._free.append(connection)
             else:
                 writer.transport.abort()
@@ -446,7 +449,7 @@ class Trial:
 def trial(name: str, folder: Path, connections: int = CONNECTION_LIMIT) -> Iterator[Trial]:
     """A server on a durable store beside a simulated cloud, with so many connections at most."""
     with Running("cloudid_servers.provider_simulator", "--listen", "127.0.0.1:0") as cloud:
-        deployment = Deployment.prepare(name, folder, cloud.url, SERVICE, {"connection_limit": connections})
+        deployment = Deployment.prepare(name, folder, cloud.url, SERVICE, {"connection_limit": connections, "ui": True})
         with deployment.serving() as server:
             deployment.configure(server)
             with deployment.client(server) as client:
