@@ -31,9 +31,6 @@ BYTES_A_SECOND: Final = 2**20
 CONNECTS_A_SECOND: Final = 1000
 """At the start. Later, a new connection counts as a request."""
 
-BEGIN_SECONDS: Final = 5.0
-"""In which the first requests on connections that are held are sent and answered, as far as they are."""
-
 WORKERS: Final = 32
 """Connections that requests are sent on."""
 
@@ -96,6 +93,9 @@ class Held:
     reads: bool = True
     lingers: bool = False
     """Whether the attacker keeps its side open when the server has closed the other one."""
+
+    settle_seconds: float = 2.0
+    """How long the first requests take to be sent and, as far as the stage allows, answered."""
 
     needs_hanging_login: bool = False
     """Whether Azure's login service must not answer meanwhile."""
@@ -325,7 +325,7 @@ VECTORS: Final[Mapping[str, Requests | Held]] = MappingProxyType(
         "waits for first keys": Held(
             Stage.ANSWER, login_of_nobody(UNKNOWN_MOUNT), pause=60.0, needs_hanging_login=True
         ),
-        "answers not read": Held(Stage.SEND, PIPELINE, LARGEST, pause=1.0, reads=False),
+        "answers not read": Held(Stage.SEND, PIPELINE, LARGEST, pause=1.0, reads=False, settle_seconds=5.0),
         "closes not answered": Held(Stage.LINGER, ONCE, pause=wire.LINGER_SECONDS, lingers=True),
         "malformed heads": malformed_heads,
         "malformed requests": malformed_requests,
@@ -382,7 +382,9 @@ class Attack:
                 source = (next(vector) for vector in cycle(self._sources))
                 for _ in range(WORKERS):
                     group.create_task(self._send(source))
-            await asyncio.sleep(self._order.connections / CONNECTS_A_SECOND + BEGIN_SECONDS if self._held else 0.0)
+            if self._held:
+                settle_seconds = max(held.settle_seconds for held in self._held)
+                await asyncio.sleep(self._order.connections / CONNECTS_A_SECOND + settle_seconds)
             begun.set()
 
     async def _connect(self, *, reads: bool = True) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
