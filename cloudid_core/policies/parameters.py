@@ -11,8 +11,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
+import attrs
 import msgspec
 from attrs import frozen
 
@@ -22,8 +23,13 @@ from .document import Rule, Values
 
 CHECKED: Final = frozenset({"create", "read", "update", "patch"})
 """The operations whose parameters are checked."""
-MOST_COMPARISONS: Final = 100_000
-"""How many times a value of a request may be compared with a value of a rule: some 30 ms of work."""
+MOST_COMPARISONS: Final = 50_000
+"""How many times an element of a request may be compared with a pattern of a rule: at most some 50 ms of work."""
+READING: Final = 25
+"""How many comparisons take as long as to read one value of a rule as a field."""
+_BOOLEANS: Final = ("true", "false")
+_NUMERIC: Final = frozenset("0123456789-.*")
+"""The characters of a pattern that a number can match."""
 _PIECE: Final = 256
 """As many characters take as long to compare as a short text."""
 
@@ -38,22 +44,49 @@ def fit(rule: Rule, parameters: Mapping[str, Json], fields: Mapping[str, Field] 
     """
     if not (rule.required_parameters or rule.denied_parameters or rule.allowed_parameters):
         return True
-    listed = sum(map(len, (*rule.allowed_parameters.values(), *rule.denied_parameters.values())))
-    if listed and listed * sum(map(_size, parameters.values())) > MOST_COMPARISONS:
-        return False
     given = [_Parameter(name, value, fields.get(name), parameters.keys()) for name, value in parameters.items()]
+    denied = _Side(rule.denied_parameters, _denying)
+    allowed = _Side(rule.allowed_parameters, _allowing)
+    if _is_too_much(given, denied, allowed):
+        return False
     if not all(any(name in each.names and each.is_given for each in given) for name in rule.required_parameters):
         return False
-    if any(_is_denied(each, rule.denied_parameters) for each in given):
+    if any(_is_denied(each, denied) for each in given):
         return False
-    return not rule.allowed_parameters or all(_is_allowed(each, rule.allowed_parameters) for each in given)
+    return not rule.allowed_parameters or all(_is_allowed(each, allowed) for each in given)
+
+
+def _is_too_much(given: Iterable[_Parameter], *sides: _Side) -> bool:
+    """Whether a decision takes more work than a request may cause.
+
+    Each value of a rule is read once for each kind of field, and each pattern is compared with each element of a value.
+    """
+    left = MOST_COMPARISONS
+    read: set[tuple[int, _Reading]] = set()
+    for each in given:
+        size = _size(each.raw)
+        for place, side in enumerate(sides):
+            names = side.names_for(each)
+            is_read = (place, each.read_by(names)) in read
+            read.add((place, each.read_by(names)))
+            left -= side.patterns_of(names) * size
+            left -= 0 if is_read else READING * side.size_of(names)
+            if left < 0:
+                return True
+    return False
 
 
 def _size(value: Json) -> int:
-    """How many comparisons with one value of a rule a value takes at most."""
-    if isinstance(value, str):
-        return value.count(",") + 1 + len(value) // _PIECE
-    return sum(map(_size, value)) if isinstance(value, list) else 1
+    """How many elements a value has at most, on all levels. Long texts count as several."""
+    match value:
+        case str():
+            return value.count(",") + 1 + len(value) // _PIECE
+        case list():
+            return 1 + sum(map(_size, value))
+        case dict():
+            return 1 + sum(map(_size, value)) + sum(map(_size, value.values()))
+        case _:
+            return 1
 
 
 def merged(first: Values, second: Values) -> Values:
@@ -173,6 +206,14 @@ class _Parameter:
         return self._read[0]
 
     @property
+    def kind(self) -> FieldType[Any]:
+        return self.field.kind if self.field else _UNKNOWN
+
+    def read_by(self, names: _Names) -> _Reading:
+        """What the reading of the values by these names depends on. The values of all unknown fields are read alike."""
+        return names, id(self.kind), self.parses and isinstance(self.value, list)
+
+    @property
     def is_given(self) -> bool:
         """Whether the route takes it for given. It reads an old name only where the new one is not used."""
         if self.field is None:  # fields are in lower case: the route takes `TTL` for nothing it knows
@@ -194,12 +235,72 @@ class _Listed:
     lists: frozenset[str]
     elements: frozenset[str]
     patterns: tuple[str, ...]
+    caseless_patterns: tuple[str, ...]
+    """The patterns for a value whose field ignores case."""
+
+
+_Names = tuple[str, ...]
+_Reading = tuple[_Names, int, bool]
+
+
+@frozen
+class _Side:
+    """What a rule allows or denies. During one decision, its values are read once for each kind of field."""
+
+    values: Values
+    _understand: Callable[[Iterable[Json], _Parameter], _Listed]
+    _listed: dict[_Reading, _Listed] = attrs.field(factory=dict, init=False)
+    _sizes: dict[_Names, int] = attrs.field(factory=dict, init=False)
+    _patterns: dict[_Names, int] = attrs.field(factory=dict, init=False)
+
+    def names_for(self, given: _Parameter) -> _Names:
+        """The names in the rule that are about a parameter."""
+        names = tuple(name for name in sorted(given.names) if name in self.values)
+        return names or (("*",) if "*" in self.values else ())
+
+    def is_any(self, names: _Names) -> bool:
+        """Whether the rule is about any value of what has these names."""
+        return not all(self.values[name] for name in names)
+
+    def listed(self, names: _Names, given: _Parameter) -> _Listed:
+        reading = given.read_by(names)
+        if reading not in self._listed:
+            self._listed[reading] = self._understand(self._values_of(names), given)
+        return self._listed[reading]
+
+    def size_of(self, names: _Names) -> int:
+        """The size of the values by these names. It is not counted beyond what can be read."""
+        if names not in self._sizes:
+            self._sizes[names] = _counted(map(_size, self._values_of(names)), MOST_COMPARISONS // READING)
+        return self._sizes[names]
+
+    def patterns_of(self, names: _Names) -> int:
+        """The number of comparisons with patterns that one element takes at most, not counted beyond the limit."""
+        if names not in self._patterns:
+            texts = (value for value in self._values_of(names) if isinstance(value, str))
+            sizes = (_size(text) + text.count("*") - 1 for text in texts if "*" in text)
+            self._patterns[names] = _counted(sizes, MOST_COMPARISONS)
+        return self._patterns[names]
+
+    def _values_of(self, names: _Names) -> Iterable[Json]:
+        return chain.from_iterable(self.values[name] for name in names)
+
+
+def _counted(sizes: Iterable[int], most: int) -> int:
+    """The sum of sizes, or a number above `most`."""
+    total = 0
+    for size in sizes:
+        total += size
+        if total > most:
+            break
+    return total
 
 
 def _allowing(values: Iterable[Json], given: _Parameter) -> _Listed:
     """Values that allow. A text that the field splits into several elements allows the list of them as a whole."""
     lists: list[Json] = []
     elements: list[Json] = []
+    patterns: list[str] = []
     for value in values:
         match _read_value(value, given.field):
             case [[element]] if not isinstance(value, list):
@@ -208,22 +309,23 @@ def _allowing(values: Iterable[Json], given: _Parameter) -> _Listed:
                 lists.append(whole)
             case [element]:
                 elements.append(element)
-    patterns = [value for value in values if isinstance(value, str) and (value[:1] == "*" or value[-1:] == "*")]
-    if any(pattern != fold(pattern) for pattern in patterns) and given.is_caseless:
-        patterns = [fold(pattern) for pattern in patterns]
-    return _Listed(frozenset(map(_exact, lists)), frozenset(map(_exact, elements)), tuple(patterns))
+        if isinstance(value, str) and (value[:1] == "*" or value[-1:] == "*"):
+            patterns.append(value)
+    exact_lists, exact_elements = frozenset(map(_exact, lists)), frozenset(map(_exact, elements))
+    return _Listed(exact_lists, exact_elements, tuple(patterns), tuple(map(fold, patterns)))
 
 
 def _denying(values: Iterable[Json], given: _Parameter) -> _Listed:
     """Values that deny, in lower case. A text that the field splits into several elements denies each of them.
 
-    A text that the field refuses counts as a pattern: its author meant something else than a whole value.
+    A value that the field refuses and that is not a pattern denies every value. Its author meant to deny something,
+    and to ignore it would grant that.
     """
     lists: list[Json] = []
     elements: list[Json] = []
-    patterns: list[str] = []
+    patterns: dict[str, None] = {}
     for value in values:
-        read = _read_value(value, given.field)
+        read = _read_value(_as_choice(value, given.kind), given.field)
         match read:
             case [[_, *_] as several] if not isinstance(value, list):
                 elements += several
@@ -231,9 +333,19 @@ def _denying(values: Iterable[Json], given: _Parameter) -> _Listed:
                 lists.append(whole)
             case [element]:
                 elements.append(element)
-        if isinstance(value, str) and ("*" in value or not read):
-            patterns += [piece.strip() for piece in value.split(",")] if isinstance(given.value, list) else [value]
-    return _Listed(_folded(lists), _folded(elements), tuple(map(fold, patterns)))
+        if isinstance(value, str) and "*" in value:
+            pieces = [piece.strip() for piece in value.split(",")] if isinstance(given.value, list) else [value]
+            patterns |= dict.fromkeys(map(fold, pieces))
+        elif not read:
+            patterns["*"] = None
+    folded = tuple(patterns)
+    return _Listed(_folded(lists), _folded(elements), folded, folded)
+
+
+def _as_choice(value: Json, kind: FieldType[Any]) -> Json:
+    """A text as the field spells it, if it is one of the field's choices in other case."""
+    choices = kind.limits.get("enum", ()) if isinstance(value, str) else ()
+    return next((choice for choice in choices if fold(choice) == fold(value)), value)
 
 
 def _read(value: Json, field: Field | None) -> list[Json]:
@@ -256,15 +368,15 @@ def _folded(values: Iterable[Json]) -> frozenset[str]:
 # The decision
 
 
-def _is_denied(given: _Parameter, denied: Values) -> bool:
-    if "*" in denied:
+def _is_denied(given: _Parameter, denied: _Side) -> bool:
+    if "*" in denied.values:
         return True
-    named = [denied[name] for name in given.names if name in denied]
-    if not named:
+    names = denied.names_for(given)
+    if not names:
         return False
-    if not all(named) or not given.parses:
+    if denied.is_any(names) or not given.parses:
         return True
-    listed = _denying(list(chain.from_iterable(named)), given)
+    listed = denied.listed(names, given)
     value = _changed(given.value, fold)
     elements = value if isinstance(value, list) else [value]
     return (
@@ -274,21 +386,22 @@ def _is_denied(given: _Parameter, denied: Values) -> bool:
     )
 
 
-def _is_allowed(given: _Parameter, allowed: Values) -> bool:
-    named = [allowed[name] for name in given.names if name in allowed]
-    if not named and "*" in allowed:
-        named = [allowed["*"]]
-    if not named or not given.parses:
+def _is_allowed(given: _Parameter, allowed: _Side) -> bool:
+    names = allowed.names_for(given)
+    if not names or not given.parses:
         return False
-    if not all(named):
+    if allowed.is_any(names):
         return True
-    listed = _allowing(list(chain.from_iterable(named)), given)
+    listed = allowed.listed(names, given)
+    patterns = listed.patterns
+    if patterns != listed.caseless_patterns and given.is_caseless:
+        patterns = listed.caseless_patterns
     value = given.value
     elements = value if isinstance(value, list) else [value]
     return _exact(value) in listed.lists or (
         bool(elements)
         and all(
-            _exact(element) in listed.elements or any(_fits(element, pattern) for pattern in listed.patterns)
+            _exact(element) in listed.elements or any(_fits(element, pattern) for pattern in patterns)
             for element in elements
         )
     )
@@ -311,11 +424,21 @@ def _fits(element: Json, pattern: str) -> bool:
 def _fits_denial(element: Json, pattern: str) -> bool:
     """Whether a denial by a pattern, in which each `*` stands for any text, is about an element.
 
-    It is about all that is not a scalar: its author meant something that the pattern cannot say.
+    A pattern that no value of the element's type can match is about all of them: its author meant something that the
+    pattern cannot say.
     """
+    match element:
+        case bool():
+            texts = [text for text in _BOOLEANS if _is_like(text, pattern)]
+            return not texts or _text(element) in texts
+        case int() | float() if not _NUMERIC.issuperset(pattern):
+            return True
     text = _text(element)
-    if text is None:
-        return True
+    return text is None or _is_like(text, pattern)
+
+
+def _is_like(text: str, pattern: str) -> bool:
+    """Whether a text matches a pattern, in which each `*` stands for any text."""
     first, *rest = pattern.split("*")
     if not rest:
         return text == first

@@ -16,13 +16,14 @@ Json: TypeAlias = Any
 
 @frozen
 class Known:
-    """A field of the route: its names, how the route reads a value (`ValueError`: it refuses it), and what it takes for
-    no value."""
+    """A field of the route: its names, how the route reads a value (`ValueError`: it refuses it), what it takes for no
+    value, and its choices if it has some."""
 
     name: str
     old_name: str
     read: Callable[[Json], Json]
     is_absent: Callable[[Json], bool]
+    choices: Sequence[str] = ()
 
 
 @frozen
@@ -113,15 +114,17 @@ def denies(rule: Restrictions, name: str, value: Json, fields: Mapping[str, Know
 
 def denies_value(ruled: Json, found: Json, field: Known | None) -> bool:
     """One value of `denied_parameters` and what the route read: without case, one element is enough."""
-    understood = understand(ruled, field)
+    understood = understand(chosen(ruled, field), field)
     elements = found if isinstance(found, list) else [found]
+    if understood is NOTHING and not (isinstance(ruled, str) and "*" in ruled):
+        return True
     if understood is not NOTHING and same(low(understood), low(found)):
         return True
     if understood is not NOTHING and not isinstance(ruled, list):
         meant = understood if isinstance(understood, list) else [understood]
         if any(same(low(one), low(element)) for one in meant for element in elements):
             return True
-    if not isinstance(ruled, str) or ("*" not in ruled and understood is not NOTHING):
+    if not isinstance(ruled, str) or "*" not in ruled:
         return False
     patterns = [piece.strip() for piece in ruled.split(",")] if isinstance(found, list) else [ruled]
     if found == []:
@@ -129,9 +132,24 @@ def denies_value(ruled: Json, found: Json, field: Known | None) -> bool:
     for element in elements:
         if element is None or isinstance(element, (list, dict)):
             return True
-        if any(glob(low(pattern), low(spelled(element))) for pattern in patterns):
+        if any(glob(low(pattern), low(spelled(element))) or means_nothing(pattern, element) for pattern in patterns):
             return True
     return False
+
+
+def means_nothing(pattern: str, element: Json) -> bool:
+    """Whether no boolean or no number matches a pattern, while the element is one."""
+    if isinstance(element, bool):
+        return not (glob(low(pattern), "true") or glob(low(pattern), "false"))
+    return isinstance(element, (int, float)) and any(letter not in "0123456789-.*" for letter in pattern)
+
+
+def chosen(ruled: Json, field: Known | None) -> Json:
+    """A choice of the field that the rule spells in other case, or the value as it is."""
+    for choice in field.choices if field is not None and isinstance(ruled, str) else ():
+        if low(choice) == low(ruled):
+            return choice
+    return ruled
 
 
 def allows(rule: Restrictions, name: str, value: Json, fields: Mapping[str, Known]) -> bool:

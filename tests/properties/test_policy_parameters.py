@@ -172,6 +172,16 @@ def can_be_ruled(value: Json) -> bool:
     return not isinstance(value, Raw) and "null" not in json.dumps(value)
 
 
+STRUCTURES: Final[tuple[Json, ...]] = (
+    {"role_name": "Owner"},
+    [{"role_name": "Owner"}],
+    [[OWNER]],
+    [True],
+    {"id": "g"},
+    ["web", {"id": "g"}],
+    {"max_lease_ttl": "soon"},
+)
+"""What only a rule has: most fields refuse it."""
 RULED: Final = tuple(filter(can_be_ruled, REQUESTED))
 
 ONE_VALUE: Final = {"CreateForm.entity_alias", "TokenRole.allowed_entity_aliases"}
@@ -206,9 +216,13 @@ def plain(value: Json) -> Json:
     return {name: plain(member) for name, member in value.items()} if isinstance(value, Mapping) else value
 
 
+def choices_of(field: Field) -> tuple[str, ...]:
+    return tuple(field.kind.limits.get("enum", ()))
+
+
 def known(form: type) -> dict[str, Known]:
     return {
-        name: Known(field.name, field.old_name, partial(read, field), field.kind.is_absent)
+        name: Known(field.name, field.old_name, partial(read, field), field.kind.is_absent, choices_of(field))
         for name, field in spellings_of(form).items()
     }
 
@@ -217,8 +231,7 @@ def subjects() -> Iterator[Subject]:
     forms = {route.form for component in CATALOG for route in component.routes.routes}
     for form in sorted(forms, key=lambda form: f"{form.__module__}.{form.__name__}"):
         for field in fields_of(form):
-            choices = field.kind.limits.get("enum", ())
-            taken = [value for value in (*REQUESTED, *choices) if reads(known(form)[field.name], value)]
+            taken = [value for value in (*REQUESTED, *choices_of(field)) if reads(known(form)[field.name], value)]
             yield Subject(form, field, tuple(taken))
 
 
@@ -236,7 +249,7 @@ def test_the_pool_has_different_values_for_every_field() -> None:
 def value_of_a_rule(random: Random, subject: Subject) -> Json:
     """One that the field takes, another one, or a pattern that is cut out of one."""
     taken = [value for value in subject.taken if can_be_ruled(value)]
-    value = random.choice(taken if random.random() < 0.8 else RULED)
+    value = random.choice(taken if random.random() < 0.8 else (*RULED, *STRUCTURES))
     if not isinstance(value, str) or random.random() < 0.5:
         return value
     start, end = sorted((random.randint(0, len(value)), random.randint(0, len(value))))
@@ -334,3 +347,21 @@ def test_a_request_passes_when_its_values_satisfy_the_rule() -> None:
 def test_requests_pass_when_their_values_satisfy_the_rule_for_a_great_many() -> None:
     tally = compare(seed=2, rules=100, requests=40)
     assert tally.pairs > 300_000
+
+
+def test_every_value_of_a_denial_denies_a_value_of_its_field() -> None:
+    """A denial that no request can match would grant what its author meant to deny."""
+    unmatched = []
+    for subject in SUBJECTS:
+        fields = spellings_of(subject.form)
+        for value in (*RULED, *STRUCTURES):
+            if not isinstance(value, str) or "*" not in value:
+                rule = Rule("a", frozenset({"update"}), denied_parameters={subject.field.name: (value,)})
+                requests = (*filter(partial(accepted, subject), (value, [value])), *subject.taken)
+                if all(fit(rule, {subject.field.name: each}, fields) for each in requests):
+                    unmatched.append((subject.name, value))
+    assert unmatched == []
+
+
+def accepted(subject: Subject, value: Json) -> bool:
+    return reads(known(subject.form)[subject.field.name], value)

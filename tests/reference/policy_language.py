@@ -12,7 +12,7 @@ from cloudid_core.forms import spellings_of
 from cloudid_core.policies import Acl, parse
 from cloudid_core.policies.document import CAPABILITIES, KEYS, LONGEST, OLD_LEVELS, UNSUPPORTED
 from cloudid_core.policies.hcl import DEEPEST, MOST_TOKENS
-from cloudid_core.policies.parameters import MOST_COMPARISONS
+from cloudid_core.policies.parameters import MOST_COMPARISONS, READING
 from cloudid_core.testing import World
 from cloudid_core.token_store.create import CreateForm
 
@@ -66,6 +66,8 @@ PARAMETERS: Final[tuple[tuple[str, dict[str, Any], bool], ...]] = (
     ('denied_parameters = { "policies" = ["ops.*.head"] }', {"policies": ["ops.network.head"]}, False),
     ('denied_parameters = { "policies" = [["web", "app"]] }', {"policies": ["app", "web"]}, False),
     ('denied_parameters = { "policies" = [["web", "app"]] }', {"policies": ["web"]}, True),
+    ('denied_parameters = { "num_uses" = [[1]] }', {"num_uses": 2}, False),
+    ('denied_parameters = { "ttl" = ["*h"] }', {"ttl": "60s"}, False),
     ('denied_parameters = { "no_parent" = [] }', {"no_parent": False}, False),
     ('denied_parameters = { "*" = [] }', {"a": 1}, False),
 )
@@ -117,7 +119,10 @@ VALUES: Final = (
     "that rule such a `*` stands for itself, and health reports the policy. In a list as a value `*` stands for "
     "itself.\n"
     "- A pattern is compared with texts, numbers and booleans. An object or null matches only `*` in "
-    "`allowed_parameters`, and every pattern in `denied_parameters`.\n"
+    "`allowed_parameters`, and every pattern in `denied_parameters`. In `denied_parameters` a pattern that no number "
+    "or no boolean can match, such as `*h` for seconds, denies every number or boolean.\n"
+    "- A value of `denied_parameters` that the field cannot read and that has no `*` denies every value of the field: "
+    "an object that lacks a required member, for example. In `allowed_parameters` it allows nothing.\n"
     "- A request whose value the route cannot read is refused by every rule that names the field.\n"
     "- Capitals count in `allowed_parameters` unless the route ignores them. They never count in `denied_parameters`."
 )
@@ -127,8 +132,9 @@ LEFT_OUT: Final = (
     "templates, heredocs and expressions; unknown keys and capabilities; an assignment that is repeated."
 )
 LIMITS: Final = (
-    f"A text has at most {LONGEST:,} characters, HCL {MOST_TOKENS:,} tokens on {DEEPEST} levels. A request whose "
-    f"values would be compared more than {MOST_COMPARISONS:,} times is refused."
+    f"A text has at most {LONGEST:,} characters, HCL {MOST_TOKENS:,} tokens on {DEEPEST} levels. A request is "
+    f"refused if its decision takes more than {MOST_COMPARISONS:,} comparisons of an element with a pattern. Reading "
+    f"an element of a value of the rule counts as {READING} comparisons, once for each type of field in the request."
 )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from typing import Any, Final
+from unittest.mock import Mock
 
 import pytest
 from msgspec import Raw
 
 from cloudid_core.auth_method.roles import Role
 from cloudid_core.forms.fields import spellings_of
+from cloudid_core.policies import parameters
 from cloudid_core.policies.document import Rule
 from cloudid_core.policies.parameters import fit, merged
 from cloudid_core.secrets_engine.config import Config as EngineConfig
@@ -260,10 +262,65 @@ def test_an_old_name_is_not_given_beside_the_new_one() -> None:
 @pytest.mark.parametrize("many", [["x"] * 1000, "x" + "y" * 255 * 1000])
 def test_what_would_take_too_many_comparisons_does_not_fit(many: object) -> None:
     """The work of a request is bounded, whatever the lists of the rule and of the request."""
-    few = tuple(f"{number}*" for number in range(99))
+    few = tuple(f"{number}*" for number in range(45))
     too_many = tuple(f"{number}*" for number in range(101))
     assert fit(Rule("p", NONE, denied_parameters={"a": few}), {"a": many})
     assert not fit(Rule("p", NONE, denied_parameters={"a": too_many}), {"a": many})
     assert fit(Rule("p", NONE, allowed_parameters={"a": ("x*", *few)}), {"a": many})
     assert not fit(Rule("p", NONE, allowed_parameters={"a": ("x*", *too_many)}), {"a": many})
+    assert not fit(Rule("p", NONE, denied_parameters={"a": ("z" + "*x" * 101,)}), {"a": many})
     assert fit(Rule("p", NONE, allowed_parameters={"a": (), "*": ()}, required_parameters=("a",)), {"a": many, "b": 1})
+
+
+REFUSED_BY_THEIR_FIELDS: Final[list[tuple[str, object, object]]] = [
+    ("azure_roles", {"role_name": "Owner"}, grants("Owner")),
+    ("azure_roles", [{"role_name": "Owner"}], grants("Owner")),
+    ("azure_roles", "Owner", []),
+    ("ttl", [True], "1h"),
+    ("ttl", "soon", "1h"),
+    ("tags", {"id": "g"}, ["a"]),
+]
+
+
+@pytest.mark.parametrize("name, value, given", REFUSED_BY_THEIR_FIELDS)
+def test_a_denied_value_that_the_field_refuses_denies_every_value(name: str, value: object, given: object) -> None:
+    assert fit(Rule("p", NONE, denied_parameters={"description": ("x",)}), {name: given}, ROLE_FIELDS)
+    assert not fit(Rule("p", NONE, denied_parameters={name: (value,)}), {name: given}, ROLE_FIELDS)
+
+
+def test_a_denied_choice_in_other_case_denies_that_choice_alone() -> None:
+    rule = Rule("p", NONE, denied_parameters={"token_type": ("Batch",)})
+    choices = ["batch", "service", "default"]
+    assert [each for each in choices if fit(rule, {"token_type": each}, FIELDS)] == choices[1:]
+
+
+@pytest.mark.parametrize("name, pattern, given", [("ttl", "*h", 60), ("token_no_default_policy", "1*", False)])
+def test_a_denial_by_a_pattern_that_no_number_or_boolean_matches_denies_each(
+    name: str, pattern: str, given: object
+) -> None:
+    assert not fit(Rule("p", NONE, denied_parameters={name: (pattern,)}), {name: given}, FIELDS)
+
+
+def test_the_values_of_a_rule_are_read_once_for_all_unknown_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = tuple(f"value {number}" for number in range(1_000))
+    read_value = Mock(wraps=parameters._read_value)
+    monkeypatch.setattr(parameters, "_read_value", read_value)
+    given = {f"field {number}": "value 999" for number in range(100)}
+    assert fit(Rule("p", NONE, allowed_parameters={"*": values}), given)
+    assert read_value.call_count == len(values)
+
+
+@pytest.mark.parametrize("value", [["x"] * 3_000, "x," * 3_000, {str(number): 1 for number in range(3_000)}])
+def test_a_value_of_a_rule_counts_by_its_size(value: object) -> None:
+    """To read it takes work for each of its elements."""
+    assert fit(Rule("p", NONE, denied_parameters={"a": (value,)}), {"b": 1})
+    assert not fit(Rule("p", NONE, denied_parameters={"a": (value,)}), {"a": 1})
+    assert not fit(Rule("p", NONE, allowed_parameters={"a": (value, "1")}), {"a": 1})
+
+
+def test_the_kinds_of_the_fields_of_a_request_count() -> None:
+    """Each kind of field reads the values for `*` in its own way."""
+    values = tuple(f"value {number}" for number in range(1_000))
+    rule = Rule("p", NONE, allowed_parameters={"*": (*values, "1h", "web")})
+    assert fit(rule, {"token_policies": "web"}, FIELDS)
+    assert not fit(rule, {"token_policies": "web", "ttl": "1h"}, FIELDS)
