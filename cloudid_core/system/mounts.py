@@ -21,6 +21,7 @@ from ..forms import (
     FieldType,
     Json,
     bounded,
+    fields_of,
     ignored,
     listed,
     one_of,
@@ -66,16 +67,9 @@ MOST_OF_A_MOUNT: Final = 16_384
 """Bytes of JSON. All mounts are one entry, which every request needs."""
 
 
-def _object(raw: object) -> Mapping[str, Any]:
-    if not isinstance(raw, dict):
-        raise ValueError("must be an object")
-    return raw
-
-
 OPTIONS: Final[FieldType[Mapping[str, str] | None]] = FieldType(
     "object", listing.key_values, null_is_absent=True, schema=schemas.TEXTS
 )
-CONFIG: Final = FieldType("object", _object, null_is_absent=True, schema=schemas.each(schemas.ANY))
 
 
 @frozen(kw_only=True)
@@ -122,6 +116,32 @@ AUDIT_KEYS: Final = ("audit_non_hmac_request_keys", "audit_non_hmac_response_key
 """Settings that open what audit devices get, so that they need `sudo`."""
 
 CHANGEABLE: Final = ("default_lease_ttl", "max_lease_ttl", "description", "token_type", "options", *SHOWN_WHEN_SET)
+
+
+def _tuning(raw: object) -> Mapping[str, Any]:
+    """The object of fields that can be tuned, as it was written: answers warn about the members that are ignored."""
+    if not isinstance(raw, dict):
+        raise ValueError("must be an object")
+    try:
+        parse(TuneForm, raw)
+    except Refused as error:
+        raise ValueError("is invalid: " + ", ".join(problem.detail for problem in error.problems)) from None
+    return raw
+
+
+def _normal_tuning(written: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The members that a new mount gets by a `config`, without empty, default and unknown ones."""
+    values = parse(TuneForm, written).values
+    return {
+        field.name: field.kind.show(field.kind.normal(values[field.name]))
+        for field in fields_of(TuneForm)
+        if values.get(field.name) and values[field.name] != field.default
+    }
+
+
+CONFIG: Final = FieldType(
+    "object", _tuning, null_is_absent=True, normal=_normal_tuning, schema=schemas.each(schemas.ANY)
+)
 
 
 @frozen(kw_only=True)

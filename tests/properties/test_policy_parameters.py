@@ -44,6 +44,9 @@ OBJECTS: Final[tuple[Json, ...]] = (
     {"team": "web", "stage": "Prod"},
     {"file_path": "/srv/audit.log"},
     {"file_path": "/etc/passwd", "mode": "0666"},
+    {"max_lease_ttl": "1h"},
+    {"max_lease_ttl": 3600, "description": "Web"},
+    {"max_lease_ttl": "60m", "options": {}},
     {},
 )
 TEXTS: Final = (

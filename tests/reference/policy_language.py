@@ -124,6 +124,8 @@ VALUES: Final = (
     "- A value of `denied_parameters` that the field cannot read and that has no `*` denies every value of the field: "
     "an object that lacks a required member, for example. In `allowed_parameters` it allows nothing.\n"
     "- A request whose value the route cannot read is refused by every rule that names the field.\n"
+    "- `config` of a mount is compared by its members, which are read as fields are. Empty, default and unknown "
+    "members do not count.\n"
     "- Capitals count in `allowed_parameters` unless the route ignores them. They never count in `denied_parameters`."
 )
 LEFT_OUT: Final = (

@@ -7,8 +7,11 @@ from typing import Any, Final
 
 import pytest
 
+from cloudid_core.forms import spellings_of
+from cloudid_core.policies.document import Rule
+from cloudid_core.policies.parameters import fit
 from cloudid_core.system import mounts
-from cloudid_core.system.mounts import AUDIT_KEYS
+from cloudid_core.system.mounts import AUDIT_KEYS, EnableForm
 from cloudid_core.version import VERSION
 from tests.installation import Installation
 from tests.tokens import new_token, write_policy
@@ -142,6 +145,47 @@ def test_a_mount_is_enabled_or_refused_by_its_fields(
 def test_a_warning_names_an_unknown_member_of_config(service: Installation) -> None:
     reply = service.must("POST", "sys/auth/new", {"type": "cloud", "config": {"max_lease_tll": 5}})
     assert reply.body["warnings"] == ["Endpoint ignored these unrecognized parameters: [config.max_lease_tll]"]
+
+
+def test_an_invalid_member_of_config_is_named(service: Installation) -> None:
+    reply = service.ask("POST", "sys/auth/new", {"type": "cloud", "config": {"max_lease_ttl": "soon"}})
+    assert reply.status == 400
+    [text] = reply.body["errors"]
+    assert '"config" is invalid: "max_lease_ttl" must be' in text
+
+
+SPELLINGS: Final[list[dict[str, Any]]] = [
+    {"max_lease_ttl": "100h"},
+    {"max_lease_ttl": 360000},
+    {"max_lease_ttl": "360000s"},
+    {"max_lease_ttl": "100h", "default_lease_ttl": 0},
+    {"max_lease_ttl": "100h", "description": "", "options": None},
+    {"max_lease_ttl": "100h", "max_lease_tll": 5},
+]
+
+
+@pytest.mark.parametrize("ruled", SPELLINGS)
+@pytest.mark.parametrize("base", KINDS)
+def test_policies_compare_config_as_the_route_reads_it(service: Installation, base: str, ruled: dict[str, Any]) -> None:
+    fields = spellings_of(EnableForm)
+    config = {name: value for name, value in ruled.items() if value is not None}
+    denying = Rule("p", frozenset(), denied_parameters={"config": (config,)})
+    allowing = Rule("p", frozenset(), allowed_parameters={"config": (config,)})
+    other = {"config": {"max_lease_ttl": "99h"}}
+    for spelling in SPELLINGS:
+        assert not fit(denying, {"config": spelling}, fields)
+        assert fit(allowing, {"config": spelling}, fields)
+    assert fit(denying, other, fields)
+    assert not fit(allowing, other, fields)
+    token = new_token(service, policies=[write_denial(service, f"sys/{base}/*", {"config": [config]})])
+    body = {"type": "cloud", "config": {"max_lease_ttl": 360000}}
+    assert service.refused("POST", f"sys/{base}/new", body, token) == (403, "permission_denied")
+
+
+def write_denial(service: Installation, path: str, denied: dict[str, Any]) -> str:
+    rule = {"capabilities": ["create", "update", "sudo"], "denied_parameters": denied}
+    service.must("POST", "sys/policies/acl/denial", {"policy": json.dumps({"path": {path: rule}})})
+    return "denial"
 
 
 @pytest.mark.parametrize("token_type, status", [("batch", 204), ("default-batch", 204), ("", 204)])
