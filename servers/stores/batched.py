@@ -39,16 +39,25 @@ class Limits:
 
 
 def independent(batch: Sequence[CommitTicket], most: Limits) -> tuple[list[CommitTicket], list[CommitTicket]]:
-    """Those that can be written together, and those that wait for the next batch."""
+    """Those that can be written together, and those that wait for the next batch.
+
+    No commit overtakes one that waits and touches what it writes: commits that write the same key keep their order.
+    """
     now: list[CommitTicket] = []
     later: list[CommitTicket] = []
     expected: set[tuple[str, int]] = set()
     written: set[str] = set()
+    read_later: set[str] = set()
+    written_later: set[str] = set()
     size = 0
     for place, ticket in enumerate(batch):
         commit = ticket.request
-        if not all(map(written.isdisjoint, (commit.expects, commit.puts, commit.deletes))):
+        touched, changed = (*commit.expects, *commit.puts, *commit.deletes), (*commit.puts, *commit.deletes)
+        can_go = written.isdisjoint(touched) and written_later.isdisjoint(touched) and read_later.isdisjoint(changed)
+        if not can_go:
             later.append(ticket)
+            read_later.update(commit.expects)
+            written_later.update(changed)
             continue
         expected.update(commit.expects.items())
         written.update(commit.puts, commit.deletes)

@@ -31,6 +31,8 @@ class Ticket(Generic[Q, A]):
     batch_done: Event
     """The end of the batch that it takes part in."""
     is_settled: bool = False
+    is_withdrawn: bool = False
+    """Its caller was cancelled."""
     _outcome: A | HostFailure | None = None
 
     def settle(self, outcome: A | HostFailure) -> None:
@@ -52,8 +54,8 @@ class Batches(Generic[Q, A]):
     """Lets `work` settle the tickets of one batch after the other, in the background.
 
     `work` answers the tickets that it leaves for the next batch. Those that it neither settles nor leaves, because it
-    fails or is cancelled, get `failure`. A caller that is cancelled takes its ticket out of the queue, unless its batch
-    has begun.
+    fails or is cancelled, get `failure`. A caller that is cancelled withdraws its ticket: no batch that begins later
+    has it, even if one that is under way leaves it for the next.
     """
 
     def __init__(
@@ -68,14 +70,14 @@ class Batches(Generic[Q, A]):
         self._work = work
         self._failure = failure
         self._note = note
-        self._waiting: list[Ticket[Q, A]] = []
+        self._waiting: dict[Ticket[Q, A], None] = {}
         self._done = runtime.new_event()
         """The end of the next batch. All of its tickets share it, since an event for each is not free."""
         self._is_working = False
 
     async def ask(self, request: Q) -> A:
         ticket: Ticket[Q, A] = Ticket(request, self._done)
-        self._waiting.append(ticket)
+        self._waiting[ticket] = None
         if not self._is_working:
             self._is_working = True
             self._runtime.start(self._work_off)
@@ -83,8 +85,8 @@ class Batches(Generic[Q, A]):
             while not ticket.is_settled:
                 await ticket.batch_done.wait()
         except BaseException:
-            if ticket in self._waiting:
-                self._waiting.remove(ticket)
+            ticket.is_withdrawn = True
+            self._waiting.pop(ticket, None)
             raise
         return ticket.answer()
 
@@ -100,7 +102,7 @@ class Batches(Generic[Q, A]):
             self._is_working = False
 
     async def _work_on_next(self) -> None:
-        batch, self._waiting = self._waiting, []
+        batch, self._waiting = list(self._waiting), {}
         done, self._done = self._done, self._runtime.new_event()
         left: Sequence[Ticket[Q, A]] = ()
         started = time.monotonic()
@@ -110,10 +112,11 @@ class Batches(Generic[Q, A]):
         except Exception:  # noqa: BLE001  # a bug here must leave no caller waiting
             pass
         finally:
+            waiting = {ticket: None for ticket in left if not ticket.is_withdrawn}
             for ticket in batch:
-                if ticket in left:
+                if ticket in waiting:
                     ticket.batch_done = self._done
                 elif not ticket.is_settled:
                     ticket.settle(self._failure("the store did not say"))
-            self._waiting[:0] = left
+            self._waiting = waiting | self._waiting
             done.set()

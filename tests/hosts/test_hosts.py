@@ -23,6 +23,7 @@ from cloudid_core.effects import (
     ABSENT,
     CallProvider,
     Commit,
+    Effect,
     HttpRequest,
     HttpResponse,
     Sleep,
@@ -729,3 +730,45 @@ def test_a_file_without_a_token_is_a_failure_of_the_platform(runtime: str, tmp_p
             await host.read_federated_token(str(file))
 
     on(runtime, scenario)
+
+
+def test_a_commit_that_a_batch_leaves_is_not_made_for_a_caller_that_was_cancelled(runtime: str) -> None:
+    """It is withdrawn while the batch that leaves it is under way."""
+    written: list[str] = []
+    was_left: list[bool] = []
+
+    async def scenario(host: Host) -> None:
+        is_cut_off = host.new_event()
+
+        async def leaving(batch: Sequence[Ticket[str, int]]) -> Sequence[Ticket[str, int]]:
+            left = [ticket for ticket in batch if ticket.request == "withdrawn" and not was_left]
+            if left:
+                was_left.append(True)
+                await is_cut_off.wait()
+            for ticket in batch:
+                if ticket not in left:
+                    written.append(ticket.request)
+                    ticket.settle(len(written))
+            return left
+
+        batches: Batches[str, int] = Batches(host, leaving)
+
+        class Ask(Effect[int], frozen=True):
+            request: str
+
+            def perform_on(self, host: Any) -> Any:
+                return batches.ask(self.request)
+
+        async def ask(request: str) -> None:
+            await Ask(request)
+
+        async def impatient() -> None:
+            with suppress(TimeIsUp):
+                await within(0.02, ask("withdrawn"))
+            is_cut_off.set()
+
+        await run(together(ask("first"), impatient()), host)
+        await batches.ask("last")
+
+    on(runtime, scenario)
+    assert written == ["first", "last"]
