@@ -65,6 +65,12 @@ LATE_SECONDS: Final = 0.4
 LET_GO_SECONDS: Final = 0.2
 """How long a late answer waits until what its request held is given back."""
 
+MOST_OWED: Final = 10_000
+"""How many closed requests are noted whose lease, token or wrapped answer is not given back yet."""
+
+OWED_SECONDS: Final = 20.0
+"""How long one round of `upkeep` gives back what closed requests held."""
+
 STATE_SECONDS: Final = 1.0
 """How long a request for the state of this node waits for the store."""
 
@@ -101,8 +107,8 @@ class Service:
         self._refresh_at: Instant = 0.0
         self._audiences_are_listed = False
         self._look_at: Instant = 0.0
-        self._owed: list[Held] = []
-        """What closed requests held, until it is given back."""
+        self._owed: dict[str, Held] = {}
+        """What closed requests held, by their ids, until it is given back. `upkeep` begins with the first."""
 
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is and whatever hangs, at most a second after its deadline.
@@ -116,7 +122,7 @@ class Service:
             except TimeIsUp:
                 return await self.answer_late(exchange)
         except GeneratorExit:  # the host has cancelled it
-            self._owed.append(exchange.held)
+            self._owe(exchange)
             raise
 
     def begin(self, request: Request) -> Exchange:
@@ -217,13 +223,24 @@ class Service:
     async def _let_go(self, exchange: Exchange) -> None:
         """Start to give back what a request held, and wait for it for a moment. Otherwise `upkeep` does it."""
         if exchange.held:
-            self._owed.append(exchange.held)
+            self._owe(exchange)
             with suppress(CloudidError):
                 await within(LET_GO_SECONDS, self._give_back_for_all(exchange))
 
+    def _owe(self, exchange: Exchange) -> None:
+        """Note for `upkeep` what a request held. Of too many, the first ones are left to end when they expire."""
+        if exchange.held:
+            self._owed[exchange.request_id] = exchange.held
+            if len(self._owed) > MOST_OWED:
+                del self._owed[next(iter(self._owed))]
+
     async def _give_back_for_all(self, exchange: Exchange) -> None:
-        """Goes on when the one who waits for it is cut off."""
-        await shared(f"give back {exchange.request_id}", self.give_back(exchange))
+        """Continues when the one who waits for it is cut off. If the store keeps failing, it is left to `upkeep`."""
+        await shared(f"give back {exchange.request_id}", self._give_back_soon(exchange))
+
+    async def _give_back_soon(self, exchange: Exchange) -> None:
+        await give_back(self.context, exchange.held, tries=TRIES)
+        self._owed.pop(exchange.request_id, None)
 
     async def _refused(self, refusal: Refused, failure: Exception | None, exchange: Exchange) -> Response:
         """The response to a refusal, once its event is recorded. Otherwise it says no more than that."""
@@ -284,11 +301,22 @@ class Service:
         self.context.node.note_outcome(work)
         return again
 
+    async def _give_back_owed(self) -> None:
+        with suppress(TimeIsUp):
+            await within(OWED_SECONDS, self._try_each_owed())
+
+    async def _try_each_owed(self) -> None:
+        """Try to give back once each of what closed requests held. What fails is behind all others the next time."""
+        for request_id in tuple(self._owed):
+            held = self._owed.pop(request_id, None)
+            if held:
+                self._owed[request_id] = held
+                with suppress(CloudidError):
+                    await give_back(self.context, held, tries=1)
+                    self._owed.pop(request_id, None)
+
     async def _keep_up(self) -> Instant:
-        with suppress(CloudidError):
-            while self._owed:
-                await give_back(self.context, self._owed[0], tries=1)
-                del self._owed[0]
+        await self._give_back_owed()
         again = await refresh_cluster_view(self.context)
         await try_devices_again(self.context)
         now = await Now()

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from .context import Context, Due
 from .delivery import TRIES, give_back
 from .effects import ABSENT, Instant, ListKeys, Now, RandomBytes
-from .errors import CloudidError, Code, Refused
+from .errors import CloudidError, Code, Conflict, Refused, StoreFailed
 from .messages import Answer, WrapInfo
 from .mounts import TOKEN
 from .policies import RESPONSE_WRAPPING
@@ -164,14 +164,19 @@ async def wrap(context: Context, answer: Answer, body: bytes, issue: Issue, held
 
 async def _keep(context: Context, wrapped: Wrapped, token: Token, now: Instant, held: Held) -> None:
     """Write the answer with its token, whose time begins now. With a lease or token, it is in the store already."""
-    lasting = held.wrapping = replace(token, expires_at=now + wrapped.ttl, has_dependants=wrapped.has_dependants)
+    lasting = replace(token, expires_at=now + wrapped.ttl, has_dependants=wrapped.has_dependants)
     changes = Changes({token.key: ABSENT}, {token.key: lasting})
     if wrapped.has_dependants:
         found = await find_token(context, token.id)
         if found is None:
             raise Refused(Code.WRAPPING_TOKEN_INVALID)
         changes = Changes(found.expected, {token.key: lasting}, wrapped.dependant_keys(found.record))
-    await context.records.commit(changes | wrapped.tie(lasting))
+    before, held.wrapping = held.wrapping, lasting
+    try:
+        await context.records.commit(changes | wrapped.tie(lasting))
+    except (Conflict, StoreFailed):  # nothing was written
+        held.wrapping = before
+        raise
 
 
 def wrapped_answer(wrapped: Wrapped, issue: Issue) -> Answer:

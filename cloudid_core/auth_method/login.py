@@ -184,7 +184,7 @@ async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verifi
     try:
         await call.context.records.commit(changes, nonces)
     except (Conflict, StoreFailed):  # nothing was written
-        call.held.token = None
+        call.held.token = call.held.wrapping = None
         raise
     return Answer(auth=issued.block, warnings=issued.warnings, new_token=issued.stored_id)
 

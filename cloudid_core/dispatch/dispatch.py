@@ -266,7 +266,7 @@ async def execute(
             wrapped_by, wrapped_for = call.caller.token.id, await counted_principal(call, call.caller)
             await check_waiting(call.context, wrapped_by, wrapped_for, call.now)
         wrapping = await wrapping_token(call.context, path, ttl, call.deadline.at, wrapped_by, wrapped_for)
-        call.wrapping = call.held.wrapping = wrapping.token
+        call.wrapping = wrapping.token
     if exchange.trail is not None:
         await Record(exchange.received(request_entries(exchange)))
     exchange.is_executed = True
@@ -276,8 +276,6 @@ async def execute(
         answer = await wrap(call.context, answer, response.body, wrapping, call.held)
         response = render(answer, request_id="", mount_type="", held=call.held)
         response = replace(response, request_id=exchange.request_id)
-    elif wrapping is not None:
-        call.held.wrapping = None
     exchange.answer = answer
     return response
 

@@ -149,10 +149,13 @@ class Call(msgspec.Struct, kw_only=True):
         return fields
 
     def tied_to_wrapping(self, *, lease_id: str = "", token_id: str = "") -> Changes:
-        """Makes a new lease or token end with the wrapping token, if there is to be one. Goes with its commit."""
+        """Makes a new lease or token end with the wrapping token, if there is to be one, and notes that token as held.
+
+        Goes with its commit. If that is certainly not made, nothing is `held` any more.
+        """
         if self.wrapping is None:
             return NO_CHANGES
-        token = replace(self.wrapping, has_dependants=True)
+        token = self.held.wrapping = replace(self.wrapping, has_dependants=True)
         index_keys = token.dependant_keys(lease_id, token_id)
         return Changes({token.key: ABSENT}, {token.key: token, **dict.fromkeys(index_keys, Due())})
 

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from ..background import Intent, abandon, closing, marker, open_intent
 from ..context import LeaseSubject
 from ..effects import Instant, Now
-from ..errors import CloudidError, Code, ProviderProblem, Refused
+from ..errors import CloudidError, Code, Conflict, ProviderProblem, Refused, StoreFailed
 from ..forms import grant as grant_life
 from ..forms import schemas
 from ..leases import Lease, end_lease
@@ -225,7 +225,11 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
     expects = {**mounts.expected, **role.expected, **config_expects}
     changes = Changes(expects) | grounds | lease.creation | closing(intent)
     changes |= call.tied_to_wrapping(lease_id=lease.id)
-    await context.records.commit(changes | tie(owner) if owner else changes)
+    try:
+        await context.records.commit(changes | tie(owner) if owner else changes)
+    except (Conflict, StoreFailed):  # nothing was written
+        call.held.wrapping = None
+        raise
     return lease
 
 

@@ -12,7 +12,7 @@ from attrs import frozen
 from msgspec.structs import replace
 
 from ..effects import ABSENT
-from ..errors import Code, Refused
+from ..errors import Code, Conflict, Refused, StoreFailed
 from ..forms import TEXT, schemas, setting
 from ..messages import WRITE, Answer
 from ..routing import PLAIN, Answers, Call, Unwrapping, route
@@ -81,7 +81,11 @@ async def rewrap(call: Call) -> Answer:
     )
     call.held.wrapping = fresh
     written = Changes({fresh.key: ABSENT}, {fresh.key: fresh}) | wrapped.tie(fresh)
-    await call.context.records.commit(released | written)
+    try:
+        await call.context.records.commit(released | written)
+    except (Conflict, StoreFailed):  # nothing was written
+        call.held.wrapping = None
+        raise
     return wrapped_answer(wrapped, issue)
 
 

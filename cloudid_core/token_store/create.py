@@ -177,7 +177,7 @@ async def _create(call: Call, path: str, *, orphan: bool) -> Answer:
     try:
         await context.records.commit(changes | issue.changes)
     except (Conflict, StoreFailed):  # nothing was written
-        call.held.token = None
+        call.held.token = call.held.wrapping = None
         raise
     ignored = (NO_PARENT_IGNORED,) if form.no_parent and not orphan else ()
     warnings = (*issue.warnings, *ignored, *await _missing(context, policies))

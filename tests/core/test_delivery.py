@@ -7,15 +7,17 @@ from typing import Any, Final
 
 import pytest
 
+from cloudid_core.context import Context
 from cloudid_core.delivery import give_back
 from cloudid_core.effects import Commit, Effect
 from cloudid_core.errors import StoreFailed
 from cloudid_core.messages.response import Response
-from cloudid_core.routing import Held
+from cloudid_core.routing import Held, Route
 from cloudid_core.testing import Stall
 from cloudid_core.tokens import find_by_text
 from tests.installation import Installation, Reply
 from tests.logins import configure_logins, login_form
+from tests.properties.work import METHODS, path_of, routes
 from tests.tokens import is_valid, new_token
 
 WRAPPED: Final = {"x_vault_wrap_ttl": "60"}
@@ -145,3 +147,115 @@ def test_nothing_is_given_back_twice() -> None:
     effects = len(world.trace)
     world.perform(give_back(world.context, held))
     assert len(world.trace) == effects
+
+
+PUBLIC: Final = [(mount, route) for mount, route in routes() if route.public]
+FORGED: Final = {"role": "r1", "jwt": "x.y.z", "token": "unknown"}
+
+
+@pytest.mark.parametrize(("mount", "route"), PUBLIC, ids=lambda part: part if isinstance(part, str) else part.path)
+def test_a_refused_request_without_a_token_commits_nothing(mount: str, route: Route) -> None:
+    """Not even where it asks for its answer to be wrapped."""
+    world = Installation()
+    configure_logins(world)
+    path = path_of(mount, route).removeprefix("/v1/")
+    before = len(world.trace)
+    world.ask(METHODS[route.operation], path, FORGED, token="", **WRAPPED)
+    commits = [effect for _, effect in world.trace[before:] if isinstance(effect, Commit)]
+    assert commits == []
+    assert not world.service._owed
+
+
+@pytest.mark.parametrize("path", ["auth/token/create", "sys/wrapping/wrap"])
+def test_a_wrapping_that_the_store_refused_is_not_held(path: str) -> None:
+    world = Failing()
+    exchange = world.service.begin(world.request("POST", path, {"ttl": "1h"}, **WRAPPED))
+    world.failures = 1
+    assert world.perform(world.service.work_on(exchange)).status == 503
+    assert world.failures == 0
+    assert not exchange.held
+    assert not world.service._owed
+
+
+def test_what_is_given_back_is_no_longer_owed() -> None:
+    world = Stalling()
+    world.stalls = True
+    world.ask("POST", "auth/token/create", {"ttl": "1h"}, x_service_deadline="5")
+    world.advance(60.0)
+    assert not world.service._owed
+
+
+def test_the_number_of_closed_requests_that_are_owed_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudid_core.service.MOST_OWED", 2)
+    world = Installation()
+    token = world.perform(find_by_text(world.context, new_token(world)))
+    closed = [world.service.begin(world.request("GET", "sys/mounts")) for _ in range(3)]
+    for exchange in closed:
+        exchange.held.token = token
+        world.service._owe(exchange)
+    assert list(world.service._owed) == [exchange.request_id for exchange in closed[1:]]
+
+
+def damage(world: Installation, prefix: str) -> None:
+    """Overwrite all entries below a prefix by what nobody can open."""
+    damaged = dict.fromkeys(world.keys(prefix), b"damaged")
+    assert damaged
+
+    async def write() -> int:
+        return await Commit({}, damaged, ())
+
+    world.perform(write())
+
+
+def owed_unwrapping(world: Installation) -> None:
+    """An unwrapping is owed whose wrapping token is damaged."""
+    wrapped = world.must("POST", "auth/token/create", {"ttl": "1h"}, **WRAPPED).body["wrap_info"]["token"]
+    request = world.request("POST", "sys/wrapping/unwrap", {"token": wrapped}, token="")
+    exchange = world.service.begin(request)
+    assert world.perform(world.service.work_on(exchange)).status == 200
+    unwrapping = exchange.held.unwrapping
+    assert unwrapping is not None
+    world.service._owe(exchange)
+    damage(world, unwrapping.token.key)
+
+
+def test_an_unwrapping_whose_token_is_damaged_is_given_back() -> None:
+    world = Installation()
+    owed_unwrapping(world)
+    world.perform(world.service.upkeep())
+    assert not world.service._owed
+
+
+def test_one_request_that_cannot_be_given_back_does_not_keep_the_others() -> None:
+    """It is tried again after them."""
+    world = Installation()
+    token = new_token(world)
+    stuck, free = (world.service.begin(world.request("GET", "sys/mounts")) for _ in range(2))
+    stuck.held.lease_id = "stuck"
+    free.held.token = world.perform(find_by_text(world.context, token))
+    world.service._owe(stuck)
+    world.service._owe(free)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cloudid_core.delivery.end_lease", fail)
+        world.perform(world.service.upkeep())
+    assert not is_valid(world, token)
+    assert list(world.service._owed) == [stuck.request_id]
+
+
+def test_one_part_that_cannot_be_ended_does_not_keep_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Installation()
+    ended: list[str] = []
+
+    async def end_lease(context: Context, lease_id: str, now: float) -> None:
+        ended.append(lease_id)
+
+    monkeypatch.setattr("cloudid_core.delivery.withdraw", fail)
+    monkeypatch.setattr("cloudid_core.delivery.end_lease", end_lease)
+    held = Held(lease_id="lease", mount_id="mount", intent_id="intent")
+    with pytest.raises(StoreFailed):
+        world.perform(give_back(world.context, held, tries=1))
+    assert ended == ["lease"]
+
+
+async def fail(*_: object) -> None:
+    raise StoreFailed("never")

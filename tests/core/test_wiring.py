@@ -121,7 +121,7 @@ def stored_records_are_looked_at(installation: Installation) -> bool:
 def what_cancelled_requests_held_is_given_back(installation: Installation) -> bool:
     made = installation.must("POST", "auth/token/create", {"policies": ["default"]}).auth["client_token"]
     token = installation.peek(find_by_text(installation.context, made))
-    installation.service._owed.append(Held(token=token))
+    installation.service._owed["a request"] = Held(token=token)
     upkeep(installation)
     return installation.ask("GET", "auth/token/lookup-self", None, made).status == 403
 
@@ -145,7 +145,7 @@ STORIES: Final[Mapping[str, Story]] = {
     "Service.tick self._told": background_leads,
     "Service.upkeep self._told": node_is_seen,
     "Service._keep_up refresh_cluster_view": node_is_seen,
-    "Service._keep_up give_back": what_cancelled_requests_held_is_given_back,
+    "Service._keep_up self._give_back_owed": what_cancelled_requests_held_is_given_back,
     "Service._keep_up try_devices_again": devices_are_tried_again,
     "Service._keep_up keep_plans": plan_is_made_anew,
     "Service._keep_up keep_signing_keys": signing_keys_are_due_again,
