@@ -140,10 +140,15 @@ class Service:
     async def answer_late(self, exchange: Exchange) -> Response:
         """The response to a request that was not worked off in its time, or given up. Takes `LATE_SECONDS` at most."""
         exchange.is_late = True
+        limit = self.context.settings.request_deadline
+        if exchange.tells_state:
+            limit = min(limit, STATE_SECONDS)
+        exchange.is_cut_short = exchange.given_up is not None or exchange.seconds < limit
         try:
             return await within(LATE_SECONDS, self._answer_late(exchange))
         except TimeIsUp:
-            self.context.node.last_record_failed = exchange.trail is not None
+            if exchange.trail is not None and not exchange.is_cut_short:
+                self.context.node.last_record_failed = True
             return render_refusal(_end_of(exchange), None, exchange.request_id)
 
     async def _answer_late(self, exchange: Exchange) -> Response:
@@ -251,6 +256,8 @@ class Service:
             answered = exchange.answered(response, response_entries(exchange, refusal.problems))
             drop_tracebacks(refusal, failure)  # the event has what anybody needs of them
             await Record(answered)
+            if exchange.trail is not None:
+                self.context.node.last_record_failed = False
         except RecordFailed as unrecorded:
             self.context.node.last_record_failed = True
             response = render_refusal(Refused(Code.AUDIT_UNAVAILABLE), unrecorded, exchange.request_id)

@@ -114,7 +114,8 @@ async def respond_without_store(
     failure: HostFailure | Refused, context: Context, catalog: Catalog, exchange: Exchange
 ) -> Response:
     """The response about the state of this node, by the mounts that were read last. Raises `failure` for all else."""
-    context.node.last_read_failed = True
+    if not exchange.is_cut_short:
+        context.node.last_read_failed = True
     table = last_mount_table(context.records)
     if table is None:
         raise failure
@@ -176,6 +177,7 @@ async def respond_by(
         body=parsed.body,
         caller=caller,
         shown_token=parsed.token,
+        is_late=exchange.is_late,
         remote_address=request.remote_address,
         deadline=Deadline(now + head.seconds),
         now=now,

@@ -33,6 +33,9 @@ class Exchange(msgspec.Struct, kw_only=True):
     """Why the host ended the work, where that is not the deadline."""
     is_late: bool = False
     """Whether its time is over: from here on nothing is asked of the store."""
+    is_cut_short: bool = False
+    """Whether it ended before this node's own limit: its caller set a shorter deadline, or the host gave it up. Then
+    the end of its time says nothing about the store or the audit devices, and health does not change."""
     time: Instant = 0.0
     """When it came."""
     target: Target | None = None

@@ -135,6 +135,8 @@ class Call(msgspec.Struct, kw_only=True):
     """Takes what the program is about to create."""
     shown_token: str = ""
     """The text of the token that came with the request, good or not."""
+    is_late: bool = False
+    """Whether its time is over, so that the token was not looked up."""
     wrapping: Token | None = None
     """The token that will stand for the answer, where it is to be wrapped; it is not in the store yet."""
 
