@@ -127,6 +127,12 @@ async def _log_in_on(base: MountSnapshot, call: Call, form: LoginForm, is_anew: 
     proven.principal_id = claims.principal_id
     if claims.machine is not None:
         proven.resource_id = claims.machine.written
+    if call.count_role is not None:
+        try:
+            call.count_role()
+        except Refused:
+            await base.confirm()
+            raise
     snapshot = base.roles.peek(form.role.lower())
     if snapshot is None or is_anew:
         proven.lacks_role = True  # until it is found, which the store may prevent

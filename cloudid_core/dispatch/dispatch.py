@@ -11,6 +11,7 @@ the store then. Whatever the outcome, it counts only if that table still stands;
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from attrs import evolve
@@ -258,7 +259,11 @@ async def execute(
         authorise(call.caller, parsed, capability, route.form)
         route = tracking(call, route, parsed, catalog)
     if exchange.role and (limit := quotas.rate_limit_of(parsed.target.path, exchange.role)):
-        count_request(call.context, quotas, limit, exchange)
+        count = partial(count_request, call.context, quotas, limit, exchange)
+        if route.gives_token:
+            call.count_role = count  # before the token is accepted, the quota would show which roles have one
+        else:
+            count()
     if parsed.body or route.requires_all:
         call.given = read_form(route, parsed.body)
     wrapping: Issue | None = None

@@ -135,6 +135,8 @@ class Call(msgspec.Struct, kw_only=True):
     """Takes what the program is about to create."""
     shown_token: str = ""
     """The text of the token that came with the request, good or not."""
+    count_role: Callable[[], None] | None = None
+    """Counts a login against the quota of its role, once the mount has accepted its token; `None` without a quota."""
     is_late: bool = False
     """Whether its time is over, so that the token was not looked up."""
     wrapping: Token | None = None

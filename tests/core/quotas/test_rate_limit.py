@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jwt as pyjwt
 import pytest
 
 from cloudid_core.effects import Effect, Record
@@ -13,7 +14,7 @@ from cloudid_core.quotas.record import MOST_EXEMPT
 from cloudid_core.store import keys
 from cloudid_core.testing import FaultKind
 from tests.installation import HOME, Installation, Reply
-from tests.logins import configure_logins
+from tests.logins import LOGIN, configure_logins, login_form
 
 REFUSED = (429, "rate_limit_exceeded")
 
@@ -160,15 +161,45 @@ def test_requests_without_a_good_token_count() -> None:
 
 def test_a_quota_of_a_role_counts_its_logins() -> None:
     world = limited(path="auth/cloud/login", role="dev")
-    dev = [world.ask("POST", "auth/cloud/login", {"role": "dev"}, token="").status for _ in range(3)]
-    other = [world.ask("POST", "auth/cloud/login", {"role": "prod"}, token="").status for _ in range(3)]
-    assert (dev, other) == ([400, 400, 429], [400, 400, 400])
+    form = login_form(world, configure_logins(world))
+    dev = [world.ask("POST", LOGIN, form, token="").status for _ in range(3)]
+    other = [world.ask("POST", LOGIN, {**form, "role": "prod"}, token="").status for _ in range(3)]
+    assert (dev, other) == ([200, 200, 429], [400, 400, 400])
+
+
+@pytest.mark.parametrize("jwt", ["x.y.z", "foreign", ""])
+def test_a_login_whose_token_is_not_accepted_does_not_show_which_roles_have_a_quota(jwt: str) -> None:
+    world = showing(path="auth/cloud", role="dev")
+    world.must("POST", "sys/quotas/rate-limit/mount", {"path": "auth/cloud", "rate": 100, "interval": "1m"})
+    valid = login_form(world, configure_logins(world))
+    if jwt == "foreign":
+        claims = pyjwt.decode(str(valid["jwt"]), options={"verify_signature": False})
+        jwt = world.cloud("POST", "/simulator/tokens", {"claims": {**claims, "aud": "https://other.example"}})["token"]
+    seen: dict[str, list[object]] = {}
+    for role in ("dev", "nope"):
+        replies = [world.ask("POST", LOGIN, {"role": role, "jwt": jwt}, "", f"192.0.2.{len(role)}") for _ in range(5)]
+        seen[role] = [(reply.status, reply.code, left(reply)) for reply in replies]
+        assert [left(reply)["limit"] for reply in replies] == [100] * 5
+    assert seen["dev"] == seen["nope"]
+    shown = [left(world.ask("POST", LOGIN, valid, "", "192.0.2.3"))["remaining"] for _ in range(2)]
+    assert shown == [1, 0], "the refused logins did not count"
+
+
+def test_a_login_that_starts_again_counts_once_for_its_role() -> None:
+    world = limited(path="auth/cloud/login", role="dev", rate=2)
+    form = login_form(world, configure_logins(world))
+    world.must("POST", LOGIN, form, token="")
+    other = world.open_node()
+    with world.requests_to(other):
+        world.must("POST", "auth/cloud/role/dev", {"token_ttl": "5m"})
+    assert [world.ask("POST", LOGIN, form, token="").status for _ in range(2)] == [200, 429]
 
 
 def test_a_login_of_a_role_is_counted_by_its_path_too() -> None:
     world = limited(rate=1)
     world.must("POST", "sys/quotas/rate-limit/dev", {"path": "auth/cloud/login", "role": "dev", "rate": 100})
-    assert [world.ask("POST", "auth/cloud/login", {"role": "dev"}, token="").status for _ in range(2)] == [400, 429]
+    form = login_form(world, world.scene["machines"][0])
+    assert [world.ask("POST", LOGIN, form, token="").status for _ in range(2)] == [400, 429]
 
 
 MALFORMED: list[tuple[str, str, dict[str, str], bytes]] = [
@@ -208,8 +239,9 @@ def test_what_is_malformed_is_counted_by_its_path(target: str) -> None:
 def test_a_role_that_is_spelt_as_a_number_is_the_same_role(role: str, spelling: object) -> None:
     """A login with the number is one of the role, so it has no quota of its own."""
     world = limited(path="auth/cloud/login", role=role)
-    spellings = role, spelling, role
-    assert [world.ask("POST", "auth/cloud/login", {"role": each}, token="").status for each in spellings][-1] == 429
+    form = login_form(world, configure_logins(world))
+    statuses = [world.ask("POST", LOGIN, {**form, "role": each}, "").status for each in (role, spelling, role)]
+    assert statuses == [400, 400, 429]
 
 
 def test_a_change_counts_at_once() -> None:
