@@ -79,8 +79,8 @@ STATE_TARGETS: Final = frozenset(
     f"{SYSTEM_START}{route.path}" for route in CATALOG.of(SYSTEM).routes.routes if not route.audited
 )
 
-FORM: Final = frozenset({Code.MALFORMED_REQUEST.status, Code.BODY_TOO_LARGE.status})
-"""Statuses of requests that are refused for their form."""
+CLIENT_ERRORS: Final = frozenset({Code.MALFORMED_REQUEST.status, Code.LOGIN_REFUSED.status, Code.BODY_TOO_LARGE.status})
+"""Statuses of refused logins that count toward the throttle. Quotas and failures of store and provider have others."""
 
 __all__ = ["Service", "initialise", "open_service"]
 
@@ -217,8 +217,8 @@ class Service:
             return UNASKED
 
     def _slowed(self, refusal: Refused, exchange: Exchange) -> Refused:
-        """A login that is refused for its form counts as one without a valid token: its source may be slowed."""
-        if exchange.is_login and not exchange.is_executed and refusal.status in FORM:
+        """Count a login that ends without an accepted token, whatever was wrong with it, and slow its source."""
+        if exchange.is_login and not exchange.proven.principal_id and refusal.status in CLIENT_ERRORS:
             try:
                 count_failed_login(self.context, exchange.request.remote_address, exchange.time)
             except Refused as throttled:

@@ -33,7 +33,6 @@ from ..provider import (
     refreshed_for,
 )
 from ..provider.signing_keys import signing_keys
-from ..quotas import count_failed_login
 from ..routing import Call
 from ..settings import Settings
 from ..store import NONCE_SIZE, Changes, retry_on_conflict
@@ -48,20 +47,6 @@ from .roles import Role
 from .snapshot import MountSnapshot, Snapshot, read_mount, read_role
 from .verification import UnknownKey, verify_login_jwt
 
-NOT_ACCEPTED: Final = frozenset(
-    {
-        Code.FIELD_INVALID,  # a token that is too long
-        Code.JWT_MALFORMED,
-        Code.LOGIN_REFUSED,
-        Code.JWT_CLAIM_MISSING,
-        Code.JWT_ISSUER_MISMATCH,
-        Code.JWT_TENANT_MISMATCH,
-        Code.JWT_AUDIENCE_MISMATCH,
-        Code.JWT_EXPIRED,
-        Code.JWT_NOT_YET_VALID,
-    }
-)
-"""Codes of logins whose token the mount does not accept. They count toward the throttle of their source."""
 _NO_ROLE: Final = Role()
 _NO_FORM: Final = LoginForm()
 
@@ -119,10 +104,8 @@ async def _log_in_on(base: MountSnapshot, call: Call, form: LoginForm, is_anew: 
         except Refused:
             proven.case = partial(_token_case, claims, trust_of(settings, base, key_set), call.now)
             raise
-    except (Refused, *PROVIDER_FAILURES) as failure:
+    except (Refused, *PROVIDER_FAILURES):
         await base.confirm()
-        if isinstance(failure, Refused) and failure.code in NOT_ACCEPTED:
-            count_failed_login(call.context, call.remote_address, call.now)
         raise
     proven.principal_id = claims.principal_id
     if claims.machine is not None:

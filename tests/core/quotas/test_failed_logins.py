@@ -41,6 +41,9 @@ def test_a_source_whose_logins_fail_is_slowed_and_a_good_login_from_it_is_not() 
         ([], {}, "malformed_json"),
         ("x" * 40_000, {}, "body_too_large"),
         ({}, {"x_vault_wrap_ttl": "soon"}, "malformed_request"),
+        ({"role": "!!", "jwt": "x.y.z"}, {}, "field_invalid"),
+        ({"role": "dev", "jwt": "x.y.z", "subscription_id": "!!"}, {}, "field_invalid"),
+        ({"role": "dev", "jwt": "x" * 20_000}, {}, "field_invalid"),
     ],
 )
 def test_a_login_that_is_refused_for_its_form_counts(body: object, headers: dict[str, str], code: str) -> None:
@@ -73,6 +76,24 @@ def test_a_verified_token_that_is_not_accepted_counts_whichever_role_it_names(
         assert failed(world, {**valid, "jwt": token, "role": role}) == (403, code)
     assert failed(world, {**valid, "jwt": token}) == (429, "logins_throttled")
     world.must("POST", "auth/cloud/login", valid, token="")
+
+
+def test_a_throttled_source_gets_the_same_refusal_for_every_form() -> None:
+    world = Installation()
+    valid = login_form(world, configure_logins(world))
+    for _ in range(int(ALLOWED)):
+        assert failed(world, {**valid, "jwt": "x.y.z"}) == (400, "jwt_malformed")
+    bodies: list[dict[str, object]] = [{}, {"role": "!!", "jwt": "x.y.z"}, {**valid, "role": "!!"}]
+    for body in (*bodies, {**valid, "jwt": "x.y.z"}):
+        assert failed(world, body) == (429, "logins_throttled")
+
+
+def test_failures_of_the_provider_do_not_count() -> None:
+    world = Installation()
+    valid = login_form(world, configure_logins(world))
+    world.fail("login")
+    assert {failed(world, valid)[0] for _ in range(2)} <= {502, 503}
+    assert not world.context.caches.failed_logins.values()
 
 
 def test_a_refusal_of_an_accepted_token_does_not_count() -> None:
