@@ -119,6 +119,8 @@ class Caches(JwtCaches):
         self.refused_logins: Bounded[Hashable, Any] = Bounded(128)
         """The last refusals by machine and codes."""
         self.unaccepted_logins: Bounded[Hashable, Any] = Bounded(64)
-        """The last refusals of logins whose token was not accepted, by mount, source address and codes."""
+        """The last refusals of logins whose token was verified and not accepted, by mount, source address and codes."""
+        self.unverified_logins: Bounded[Hashable, Any] = Bounded(64)
+        """As `unaccepted_logins`, for tokens whose signature was not verified: they must not displace the others."""
         self.acls: Bounded[Hashable, Any] = Bounded(1024)
         """What sets of policies allow, by the names in a token; each knows the versions that it was made of."""

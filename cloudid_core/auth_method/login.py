@@ -47,6 +47,17 @@ from .roles import Role
 from .snapshot import MountSnapshot, Snapshot, read_mount, read_role
 from .verification import UnknownKey, verify_login_jwt
 
+AFTER_SIGNATURE: Final = frozenset(
+    {
+        Code.JWT_CLAIM_MISSING,
+        Code.JWT_ISSUER_MISMATCH,
+        Code.JWT_TENANT_MISMATCH,
+        Code.JWT_AUDIENCE_MISMATCH,
+        Code.JWT_EXPIRED,
+        Code.JWT_NOT_YET_VALID,
+    }
+)
+"""Codes of tokens that the mount does not accept although their signature was verified."""
 _NO_ROLE: Final = Role()
 _NO_FORM: Final = LoginForm()
 
@@ -60,6 +71,7 @@ async def log_in(call: Call) -> Answer:
     try:
         validate(form)
     except Refused:
+        call.proven.has_invalid_form = True
         await unchanged_mounts(call.context.records, call.mounts_version)
         raise
     base: MountSnapshot | None = call.context.caches.login_mounts.peek(call.mount.id)
@@ -76,7 +88,7 @@ async def _log_in_anew(call: Call, form: LoginForm) -> Answer:
     if call.trail is not None:
         call.trail.decision = None  # the one before does not count
     call.proven.principal_id, call.proven.resource_id, call.proven.case = "", "", None
-    call.proven.lacks_role = False
+    call.proven.lacks_role = call.proven.is_verified = False
     mounts = await unchanged_mounts(call.context.records, call.mounts_version)
     base = await read_mount(call.context, mounts, call.mount.id)
     return await _log_in_on(base, call, form, is_anew=True)
@@ -104,7 +116,8 @@ async def _log_in_on(base: MountSnapshot, call: Call, form: LoginForm, is_anew: 
         except Refused:
             proven.case = partial(_token_case, claims, trust_of(settings, base, key_set), call.now)
             raise
-    except (Refused, *PROVIDER_FAILURES):
+    except (Refused, *PROVIDER_FAILURES) as failure:
+        proven.is_verified = isinstance(failure, Refused) and failure.code in AFTER_SIGNATURE
         await base.confirm()
         raise
     proven.principal_id = claims.principal_id

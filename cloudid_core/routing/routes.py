@@ -58,6 +58,10 @@ class Proven(msgspec.Struct):
     """Makes all that the login was decided on, without its JWT, once that is known."""
     lacks_role: bool = False
     """The JWT is accepted, and the role that the login names does not exist, as far as is known."""
+    has_invalid_form: bool = False
+    """The login was refused for its form, before its JWT was looked at."""
+    is_verified: bool = False
+    """The JWT is not accepted, although its signature was verified."""
 
 
 class Unwrapping(msgspec.Struct, frozen=True):

@@ -3,9 +3,10 @@
 A login is remembered with its machine and role once its mount has accepted the token. A refusal of the same machine for
 the same reason is remembered once, and counted; of logins the last ones are there.
 
-Refusals before that are in a list of their own, by source address and code, without role and machine: their tokens may
-come from anywhere, and whatever they say must not displace the refusal of a real machine. Nothing is stored, and
-nothing is decided by any of it.
+Refusals before that are in lists of their own, by source address and code, without role and machine: their tokens may
+come from anywhere, and whatever they say must not displace the refusal of a real machine. Tokens whose signature was
+verified and tokens whose signature was not have a bound each, because anyone can send the latter. Refusals of the form
+are not remembered. Nothing is stored, and nothing is decided by any of it.
 """
 
 from __future__ import annotations
@@ -65,10 +66,13 @@ class UnacceptedLogin:
 
 
 def note_unaccepted(caches: Caches, answered: RequestAnswered, proven: Proven) -> None:
-    """Remember the refusal of a login whose token was not accepted, by its source and code."""
+    """Remember the refusal of a login whose token was not accepted, by its source and code; not one for its form."""
+    if proven.has_invalid_form:
+        return
+    refusals = caches.unaccepted_logins if proven.is_verified else caches.unverified_logins
     refusal = UnacceptedLogin(replace(answered, audit=None), proven.case, 1)
-    before: UnacceptedLogin | None = caches.unaccepted_logins.get(refusal.key)
-    caches.unaccepted_logins.put(refusal.key, evolve(refusal, count=before.count + 1) if before else refusal)
+    before: UnacceptedLogin | None = refusals.get(refusal.key)
+    refusals.put(refusal.key, evolve(refusal, count=before.count + 1) if before else refusal)
 
 
 def note_login(caches: Caches, answered: RequestAnswered, proven: Proven) -> None:
@@ -120,7 +124,9 @@ async def read_recent_logins(call: Call) -> Answer:
     known.sort(key=lambda login: login.answered.time)
     known.reverse()
     mounts = {login.answered.mount for login in known}
-    strangers: list[UnacceptedLogin] = [*reversed(caches.unaccepted_logins.values())]
+    strangers: list[UnacceptedLogin] = [*caches.unaccepted_logins.values(), *caches.unverified_logins.values()]
+    strangers.sort(key=lambda refusal: refusal.answered.time)
+    strangers.reverse()
     mounts |= {refusal.answered.mount for refusal in strangers}
     explained = frozenset(mount for mount in mounts if may_explain(call.token.acl, mount))
     shown = await in_turns(known, partial(_described, explained), 1)  # roles may have long lists

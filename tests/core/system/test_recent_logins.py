@@ -122,6 +122,25 @@ def test_strangers_do_not_displace_the_refusal_of_a_machine(service: Installatio
     assert len(unaccepted_of(service)) == service.service.context.caches.unaccepted_logins.size
 
 
+def test_tokens_that_are_not_verified_do_not_displace_a_verified_one(service: Installation) -> None:
+    form = login_form(service, configure_logins(service))
+    service.ask("POST", LOGIN, {**form, "jwt": token_of(service, form["jwt"], exp=1)}, token="")
+    service.ask("POST", LOGIN, {**form, "jwt": token_of(service, form["jwt"], oid=None)}, token="")
+    for number in range(200):
+        service.ask("POST", LOGIN, {**form, "jwt": "x.y.z"}, token="", address=f"198.51.100.{number}")
+    listed = [refusal["codes"] for refusal in unaccepted_of(service)]
+    assert ["jwt_expired"] in listed
+    assert ["jwt_claim_missing"] in listed
+    assert listed.count(["jwt_malformed"]) == service.service.context.caches.unverified_logins.size
+
+
+def test_refusals_of_the_form_are_not_listed(service: Installation) -> None:
+    form = login_form(service, configure_logins(service))
+    for body in ({}, {**form, "role": "!!"}, {**form, "subscription_id": "!!"}):
+        assert service.ask("POST", LOGIN, body, token="").status == 400
+    assert unaccepted_of(service) == []
+
+
 def test_what_a_token_says_that_is_not_accepted_is_shown_shortened(service: Installation) -> None:
     form = login_form(service, configure_logins(service))
     long = token_of(service, form["jwt"], aud=["x" * 5000, *map(str, range(500))])
