@@ -16,7 +16,8 @@ from psycopg.conninfo import make_conninfo
 from cloudid_core.effects import Commit
 from cloudid_core.errors import StoreFailed
 from cloudid_servers.host.host import Host
-from cloudid_servers.stores.postgres import Address, PostgresStore, schema, statements
+from cloudid_servers.stores.postgres import Address, PostgresStore, schema, session, statements
+from cloudid_servers.stores.store import FORMAT
 from tests.hosts.opened import on
 from tests.servers.running import Running, finished
 
@@ -183,6 +184,51 @@ def test_a_store_of_an_earlier_release_gets_its_row_locks_while_it_is_used(
         assert connection.execute("SELECT count(*) FROM cloudid.slot").fetchall() == [(schema.SLOTS,)]
         [[text]] = connection.execute("SELECT pg_get_functiondef('cloudid.commit'::regproc)").fetchall()
         assert "advisory_xact" not in text
+
+
+@on_both
+@pytest.mark.parametrize("table", ["writer", "entry"])
+def test_commits_continue_when_a_node_opens_a_former_store_during_a_dump(
+    runtime: str, table: str, roles: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node keeps the former locks, and adds the row locks once the dump has ended."""
+    owner, _ = roles
+    monkeypatch.setattr(session, "ROW_LOCKS_RETRY_SECONDS", 0.0)
+
+    async def scenario(host: Host, store: PostgresStore) -> None:
+        version = await store.commit(Commit({}, {"a": b"1"}))
+        with connected(owner, FORMER):
+            pass
+        with closing(at(owner, None)) as newer:
+            with connected(owner, "BEGIN", f"LOCK TABLE cloudid.{table} IN ACCESS SHARE MODE"):
+                await newer.open(host)
+                version = await store.commit(Commit({"a": version}, {"a": b"2"}))
+                version = await newer.commit(Commit({"a": version}, {"a": b"3"}))
+                assert (await newer._connector.session()).row_locks_retry_at is not None
+            version = await newer.commit(Commit({"a": version}, {"a": b"4"}))
+            assert (await newer._connector.session()).row_locks_retry_at is None
+        await store.commit(Commit({"a": version}, {"a": b"5"}))
+
+    with_store(owner, scenario, runtime=runtime)
+    with connected(owner) as connection:
+        assert connection.execute("SELECT count(*) FROM cloudid.slot").fetchall() == [(schema.SLOTS,)]
+
+
+def test_a_node_that_cannot_upgrade_a_store_during_a_dump_names_the_lock(roles: tuple[str, str]) -> None:
+    owner, _ = roles
+    with_store(owner, nothing)
+
+    async def scenario(host: Host) -> None:
+        with closing(at(owner, None)) as newer:
+            with (
+                connected(owner, "BEGIN", "LOCK TABLE cloudid.format IN ACCESS SHARE MODE"),
+                pytest.raises(StoreFailed, match=r"keeps the table cloudid\.format locked"),
+            ):
+                await newer.open(host)
+            await newer.open(host)
+
+    with connected(owner, f"UPDATE cloudid.format SET version = {FORMAT - 1}"):
+        on("trio", scenario)
 
 
 def test_a_server_whose_role_does_not_own_the_store_goes_on_with_the_former_locks(

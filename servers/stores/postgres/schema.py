@@ -108,8 +108,15 @@ END $$;
 """
 
 _SCRIPTS: Final = {Mode.KEYS: _TABLES.format(mode="keys") + _KEYS, Mode.PORTABLE: _TABLES.format(mode="portable")}
+_BESIDE_NODES: Final = "SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '20s';"
+"""Precedes every change of tables that running nodes may use.
+
+While such a change waits for a table, as during `pg_dump`, all later statements on the table wait behind it.
+"""
+
 _ADVISORY: Final = "SELECT to_regclass('cloudid.slot') IS NULL"
 _REPLACE_ADVISORY: Final = f"""
+{_BESIDE_NODES}
 LOCK TABLE cloudid.writer IN ACCESS EXCLUSIVE MODE;
 {_KEYS}
 UPDATE cloudid.writer SET session = '';
@@ -139,11 +146,14 @@ _FORMAT: Final = "SELECT version, mode, id, to_jsonb(f) ->> 'release' FROM cloud
 """The name of the release is missing in the first format."""
 
 _TAKE_OVER: Final = f"""
+{_BESIDE_NODES}
 ALTER TABLE cloudid.format ADD COLUMN IF NOT EXISTS release text;
 UPDATE cloudid.format SET version = {FORMAT}, release = '{VERSION}';
 """
 NOT_ALLOWED: Final = "42501"
 _ALREADY_THERE: Final = frozenset({"42P06", "42P07", "23505", "40001"})
+_LOCKED: Final = frozenset({"55P03", "57014", "40P01"})
+"""Another session kept a table locked: the limits of `_BESIDE_NODES` were reached, or the two waited for each other."""
 
 
 async def prepare(connection: Connection, mode: Mode) -> None:
@@ -183,22 +193,34 @@ async def find(connection: Connection) -> Store:
     return store
 
 
-async def replace_advisory_locks(connection: Connection) -> None:
+async def replace_advisory_locks(connection: Connection) -> bool:
     """Give a store of an earlier release its row locks; nodes that use it need not stop.
 
-    Does nothing where that was done, or where this role does not own the tables.
+    Return whether to try again later, because another session keeps the tables locked. Does nothing where that was
+    done, or where this role does not own the tables.
     """
     if (await connection.run(_ADVISORY, SECONDS)).get_value(0, 0) == b"t":
         try:
             await connection.run(_REPLACE_ADVISORY, SECONDS)
         except StatementFailed as failure:
+            if failure.state in _LOCKED:
+                return True
             if failure.state not in _ALREADY_THERE | {NOT_ALLOWED}:
                 raise
+    return False
 
 
 async def take_over(connection: Connection) -> None:
-    """Give the store the format of this release. Nobody else may have it open."""
-    await connection.run(_TAKE_OVER, SECONDS)
+    """Give the store the format of this release. No other node may have it open. Raises `StoreFailed`."""
+    try:
+        await connection.run(_TAKE_OVER, SECONDS)
+    except StatementFailed as failure:
+        if failure.state in _LOCKED:
+            raise StoreFailed(
+                "another session, such as pg_dump, keeps the table cloudid.format locked, so the store cannot be "
+                "upgraded: wait until that session has ended, then start again"
+            ) from None
+        raise
 
 
 def _check_server(connection: Connection, mode: Mode) -> None:

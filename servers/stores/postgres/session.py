@@ -9,6 +9,7 @@ nothing of the old session can be written any more.
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from typing import Final
 
@@ -31,6 +32,9 @@ ANSWER_SECONDS: Final = 15.0
 TRIALS: Final = 30
 TRIAL_PAUSE: Final = 0.1
 """Seconds between two attempts to have a store of an older format alone."""
+
+ROW_LOCKS_RETRY_SECONDS: Final = 60.0
+"""How long after a failed attempt to add row locks the next one is made. Each may delay all commits for a second."""
 
 READ_ONLY: Final = "25006"
 LAST_TIMELINE: Final = 2 ** (63 - schema.TIMELINE_BIT) - 1
@@ -61,6 +65,8 @@ class Session:
     """The database, if every role of its server may connect to it."""
     name: bytes = field(factory=lambda: os.urandom(12).hex().encode())
     is_registered: bool = False
+    row_locks_retry_at: float | None = None
+    """When to try again to add row locks to a store of an earlier release; `None` if there is nothing to add."""
 
     @property
     def statement(self) -> Statement:
@@ -78,6 +84,17 @@ class Session:
         """
         if not self.holds_lock:
             self.holds_lock = await _lock(self.writer, self.store.mode, is_exclusive=False)
+
+    async def add_row_locks(self) -> None:
+        """Add row locks if the tables were locked when this session began. Until then the former locks are used.
+
+        Raises `ConnectionLost`.
+        """
+        if self.row_locks_retry_at is not None and time.monotonic() >= self.row_locks_retry_at:
+            self.row_locks_retry_at = time.monotonic() + ROW_LOCKS_RETRY_SECONDS
+            with suppress(StatementFailed):  # a commit, which needs none of it, goes on
+                if not await schema.replace_advisory_locks(self.writer):
+                    self.row_locks_retry_at = None
 
     async def register(self, writer: bytes) -> tuple[int, int]:
         """Become the only session that can write for this writer: its last batch that was written, and its version.
@@ -138,8 +155,9 @@ async def _with_writer(runtime: Runtime, address: Address, writer: Connection, i
     holds_lock = await _lock(writer, store.mode, is_exclusive=is_exclusive)
     public = await _asked(writer, store.mode, statements.PUBLIC_DATABASE)
     timeline = await _timeline(writer, store.mode)
+    is_locked = False
     if store.mode is schema.Mode.KEYS and timeline is not None:
-        await schema.replace_advisory_locks(writer)
+        is_locked = await schema.replace_advisory_locks(writer)
     settings = statements.settings_of(store.mode)
     await writer.run(settings, ANSWER_SECONDS)
     started = await _asked(writer, store.mode, statements.BACKEND_START)
@@ -158,6 +176,7 @@ async def _with_writer(runtime: Runtime, address: Address, writer: Connection, i
         backend,
         holds_lock=holds_lock,
         public_database=(public.get_value(0, 0) or b"").decode() if public is not None and public.ntuples else "",
+        row_locks_retry_at=time.monotonic() + ROW_LOCKS_RETRY_SECONDS if is_locked else None,
     )
 
 

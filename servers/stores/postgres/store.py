@@ -163,6 +163,7 @@ class PostgresStore(BatchedStore):
             raise StatementFailed(READ_ONLY, "the database is a standby")
         try:
             await session.hold_lock()
+            await session.add_row_locks()
             if not session.is_registered:
                 await session.register(self._connector.writer)
             session.writer.check()
