@@ -158,7 +158,9 @@ class Chain:
         return made
 
     def keep(self, lines: Lines) -> None:
-        """Go on behind these lines: they have been written."""
+        """Go on behind these lines: they have been written. Raises `ValueError` for lines of another chain."""
+        if lines.chain is not self:
+            raise ValueError("the lines belong to another chain")
         self.number, self._previous = lines.number, lines.previous
         self.signed_number, self.signed_at = lines.signed_number, lines.signed_at
         self.is_closed = lines.is_last
@@ -205,7 +207,7 @@ class Lines:
     """Lines that a chain may go on with, once they are written."""
 
     def __init__(self, chain: Chain) -> None:
-        self._chain = chain
+        self.chain = chain
         self._lines: list[bytes] = []
         self.number, self.previous = chain.number, chain.hash
         self.checkpoints: list[bytes] = []
@@ -214,15 +216,15 @@ class Lines:
 
     def add(self, texts: Sequence[bytes], now: float) -> None:
         """Append entries: JSON objects, not empty."""
-        form = b'{"time":"%s",%%s%s}' % (rfc3339.show_now(now).encode(), self._chain.place)
+        form = b'{"time":"%s",%%s%s}' % (rfc3339.show_now(now).encode(), self.chain.place)
         for text in texts:
             self._append(form % (text[1:-1], self.number + 1, self.previous))
 
     def sign(self, state: str, now: float) -> None:
         """Append a checkpoint."""
-        text = _encode(self._chain.facts(state, now))
-        unsigned = text[:-1] + self._chain.place % (self.number + 1, self.previous)
-        line = unsigned + self._chain.signature(unsigned + b"}") + b"}"
+        text = _encode(self.chain.facts(state, now))
+        unsigned = text[:-1] + self.chain.place % (self.number + 1, self.previous)
+        line = unsigned + self.chain.signature(unsigned + b"}") + b"}"
         self._append(line)
         self.checkpoints.append(line + b"\n")
         self.signed_number, self.signed_at, self.is_last = self.number, now, state == CLOSED
@@ -233,9 +235,9 @@ class Lines:
         if written and not written[-1].endswith(b"\n"):
             written.pop()
         if not written:
-            return self._chain.head
+            return self.chain.head
         last = written[-1].removesuffix(b"\n")
-        return Head(self._chain.id, self._chain.number + len(written), sha256(last).hexdigest())
+        return Head(self.chain.id, self.chain.number + len(written), sha256(last).hexdigest())
 
     def _append(self, line: bytes) -> None:
         self.number += 1

@@ -61,9 +61,10 @@ class _Chained:
         ends = self._last_id
         return Chain(self.device, os.urandom(8).hex(), self._process, follows, saw=saw, unsure=unsure, ends=ends)
 
-    def _keep(self, lines: Lines) -> None:
-        self._chain.keep(lines)
-        self._last_id = self._chain.id
+    def _keep(self, chain: Chain, lines: Lines) -> None:
+        """Note that lines of a chain were written. It need not be the newest chain: `close` may have begun another."""
+        chain.keep(lines)
+        self._last_id = chain.id
         if lines.checkpoints:
             self._spread(lines.checkpoints)
 
@@ -136,7 +137,7 @@ class FileDevice(_Chained):
             written = failure.written if isinstance(failure, Torn) else 0
             self._chain = self._new_chain(lines.head_within(written))
             raise
-        self._keep(lines)
+        self._keep(self._chain, lines)
 
 
 @define(eq=False)
@@ -194,7 +195,7 @@ class StreamDevice(_Chained):
         if self._chain.is_open and not self._is_sending:
             lines = self._chain.checkpoint(time.time(), CLOSED)
             self._stream.send_now(lines.content)
-            self._keep(lines)
+            self._keep(self._chain, lines)
             self._unsure = 0
         self._stream.close()
         self._begin_anew()
@@ -220,6 +221,8 @@ class StreamDevice(_Chained):
             if self._next is not None:
                 self._next.done.set()
                 self._next = None
+            if self.is_removed:  # a send that began later has opened the connection again
+                self.close()
 
     async def _send(self, batch: _Batch | None) -> None:
         passed_on = b"".join(self._checkpoints)
@@ -248,7 +251,7 @@ class StreamDevice(_Chained):
     async def _hand_over(self, batch: _Batch | None, passed_on: bytes) -> None:
         chain = self._chain
         if self._stream.sends_datagrams:
-            await self._send_datagrams(batch.texts if batch else (), passed_on)
+            await self._send_datagrams(chain, batch.texts if batch else (), passed_on)
             return
         lines = chain.lines(batch.texts, time.time()) if batch else None
         if lines is None and chain.is_unsigned(time.time()):
@@ -257,33 +260,32 @@ class StreamDevice(_Chained):
         await self._stream.send((lines.content if lines else b"") + passed_on)
         self._unsure = 0
         if lines is not None:
-            self._keep(lines)
+            self._keep(chain, lines)
 
-    async def _send_datagrams(self, texts: Sequence[bytes], passed_on: bytes) -> None:
+    async def _send_datagrams(self, chain: Chain, texts: Sequence[bytes], passed_on: bytes) -> None:
         """Send each line by itself, since one that is too long must not fail the others: it is sent shorter."""
-        chain = self._chain
         if texts and not chain.number:
-            await self._send_lines(chain.checkpoint(time.time(), OPENED))
+            await self._send_lines(chain, chain.checkpoint(time.time(), OPENED))
         for text in texts:
             if chain.is_unsigned(time.time()):
-                await self._send_lines(chain.checkpoint(time.time()))
+                await self._send_lines(chain, chain.checkpoint(time.time()))
             try:
-                await self._send_entry(text, DATAGRAM)
+                await self._send_entry(chain, text, DATAGRAM)
             except TooLong:  # some networks take less
-                await self._send_entry(text, SHORT_DATAGRAM)
+                await self._send_entry(chain, text, SHORT_DATAGRAM)
         if chain.is_unsigned(time.time()):
-            await self._send_lines(chain.checkpoint(time.time()))
+            await self._send_lines(chain, chain.checkpoint(time.time()))
         if passed_on:
             await self._stream.send(passed_on)
 
-    async def _send_entry(self, text: bytes, limit: int) -> None:
-        await self._send_lines(self._chain.lines((shortened(text, limit - PLACE_BYTES),), time.time()))
+    async def _send_entry(self, chain: Chain, text: bytes, limit: int) -> None:
+        await self._send_lines(chain, chain.lines((shortened(text, limit - PLACE_BYTES),), time.time()))
 
-    async def _send_lines(self, lines: Lines) -> None:
-        self._unsure = lines.number - self._chain.number
+    async def _send_lines(self, chain: Chain, lines: Lines) -> None:
+        self._unsure = lines.number - chain.number
         await self._stream.send(lines.content)
         self._unsure = 0
-        self._keep(lines)
+        self._keep(chain, lines)
 
 
 Opened: TypeAlias = FileDevice | StreamDevice

@@ -49,8 +49,9 @@ class Stream:
         self._runtime = runtime
         self._socket: socket.socket | None = None
         self._fd = -1
-        self._waits = False
+        self._is_sending = False
         self._ends = False
+        """Whether the connection was closed while a send was under way."""
 
     @property
     def sends_datagrams(self) -> bool:
@@ -60,6 +61,7 @@ class Stream:
     async def send(self, content: bytes) -> None:
         """Hand over everything; on failure the connection is closed."""
         until = time.monotonic() + self._seconds
+        self._is_sending = True
         try:
             if self._fd >= 0 and streams.has_hung_up(self._fd):  # what is sent now would be lost
                 raise OSError("the reader has closed the connection")
@@ -73,8 +75,10 @@ class Stream:
         except TooLong:
             raise
         except BaseException:
-            self.close()
+            self._close()
             raise
+        finally:
+            self._is_sending = self._ends = False
 
     def send_now(self, content: bytes) -> None:
         """Hand over what goes without waiting; for the end of a process."""
@@ -85,27 +89,31 @@ class Stream:
     def close(self) -> None:
         """Close the connection. The next send opens it again.
 
-        While a send waits for it, it is that send which closes it: an event loop may still watch the descriptor, and
-        would take the next connection of this number for it.
+        While a send is under way, the send itself closes the connection and fails with `Closed`: an event loop may
+        still watch the descriptor, and would take the next connection of this number for it.
         """
-        if self._waits:
+        if self._is_sending:
             self._ends = True
             if self._socket is not None:
                 with suppress(OSError):
                     self._socket.shutdown(socket.SHUT_RDWR)
             return
+        self._close()
+
+    def _close(self) -> None:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
         elif self._fd >= 0:
             os.close(self._fd)
-        self._fd, self._ends = -1, False
+        self._fd = -1
 
     async def _open(self, until: float) -> None:
         if not self._is_socket:
             self._fd = os.dup(1)
             return
         family, kind, address = await self._where()
+        self._check_end()
         self._socket = socket.socket(family, kind)
         self._socket.setblocking(False)
         self._fd = self._socket.fileno()
@@ -145,12 +153,12 @@ class Stream:
             raise
 
     async def _until_writable(self, until: float) -> None:
-        self._waits = True
-        try:
-            is_writable = await self._runtime.wait_writable(self._fd, max(0.0, until - time.monotonic()))
-        finally:
-            self._waits = False
+        is_writable = await self._runtime.wait_writable(self._fd, max(0.0, until - time.monotonic()))
+        self._check_end()
         if not is_writable:
             raise OSError("the device did not take its entries in time")
+
+    def _check_end(self) -> None:
+        """Raise `Closed` if the connection was closed meanwhile. Each wait of a send is followed by this check."""
         if self._ends:
             raise Closed("the device was closed")
