@@ -10,18 +10,20 @@ from types import CodeType
 from typing import Any, Final, TypeAlias
 
 import pytest
+from attrs import evolve
 
 from cloudid_core import service
 from cloudid_core.audit.device import DeclaredDevice
 from cloudid_core.background.loop import Loop
+from cloudid_core.context import queue
 from cloudid_core.context.keyring import begin_data_key
 from cloudid_core.mounts import mount_table
 from cloudid_core.provider.signing_keys import REFRESH_AGE
 from cloudid_core.routing import Held
 from cloudid_core.service import Service
-from cloudid_core.store import keys
+from cloudid_core.store import Changes, keys
 from cloudid_core.tokens import find_by_text
-from tests.engines import engine_config
+from tests.engines import CREDS, configured_engine, engine_config
 from tests.installation import Installation
 from tests.logins import configure_logins, log_in
 
@@ -126,6 +128,20 @@ def what_cancelled_requests_held_is_given_back(installation: Installation) -> bo
     return installation.ask("GET", "auth/token/lookup-self", None, made).status == 403
 
 
+def open_audiences_are_found(installation: Installation) -> bool:
+    """In a world of its own, with a lease of a release that did not record the audience."""
+    world = configured_engine()
+    world.role()
+    world.must("GET", CREDS)
+    (lease_id,) = world.leases()
+    lease = world.lease(lease_id)
+    assert lease is not None
+    older = evolve(lease, provisioned=evolve(lease.provisioned, audience=""))
+    world.perform(world.context.records.commit(Changes(puts={lease.key: older})))
+    world.perform(world.open_node().upkeep())
+    return bool(world.due(queue.AUDIENCE))
+
+
 def stops(key: str) -> Story:
     """Whether an entry that a node keeps goes as it stops."""
 
@@ -150,6 +166,7 @@ STORIES: Final[Mapping[str, Story]] = {
     "Service._keep_up keep_plans": plan_is_made_anew,
     "Service._keep_up keep_signing_keys": signing_keys_are_due_again,
     "Service._keep_up keep_identities": identities_are_kept,
+    "Service._keep_up find_open_audiences": open_audiences_are_found,
     "Service._keep_up refresh_ahead": signing_keys_are_refreshed_ahead,
     "Service._keep_up self.context.records.learn_keys": keys_of_others_are_learnt,
     "Service._keep_up stored_rules.look": stored_records_are_looked_at,
