@@ -30,6 +30,7 @@ def test_both_components_are_there() -> None:
 
 def test_every_kind_of_job_has_a_handler() -> None:
     assert set(HANDLERS) == {
+        queue.AUDIENCE,
         queue.LEASE,
         queue.INTENT,
         queue.TOKEN,
