@@ -40,6 +40,7 @@ from benchmarks.report import tell
 from tests.servers.deployment import Deployment
 from tests.servers.running import PATIENCE, ROOT, SERVERS, Running
 from tests.servers.story import RESOURCE
+from tests.waiting import PATIENT
 
 from .attacks import UNKNOWN_MOUNT, VECTORS, Held, Order, Outcome, request
 
@@ -387,9 +388,9 @@ class Trial:
         """Azure's login service does not answer for as long as the block lasts, if a vector needs that."""
         faults, attacks = f"{self._deployment.cloud}/simulator/faults", [VECTORS[name] for name in vectors]
         if any(isinstance(attack, Held) and attack.needs_hanging_login for attack in attacks):
-            httpx.post(faults, json=HANGING_LOGIN).raise_for_status()
+            httpx.post(faults, json=HANGING_LOGIN, **PATIENT).raise_for_status()
         yield
-        httpx.post(faults, json=[]).raise_for_status()
+        httpx.post(faults, json=[], **PATIENT).raise_for_status()
 
     def _usage(self) -> Usage:
         return Usage.now(self._server.process.pid, self._deployment.folder / "store.sqlite")

@@ -20,6 +20,7 @@ from cloudid_servers.stores.postgres import Address, PostgresStore, schema, sess
 from cloudid_servers.stores.store import FORMAT
 from tests.hosts.opened import on
 from tests.servers.running import Running, finished
+from tests.waiting import PATIENT
 
 from .cluster import Databases
 from .test_postgres import at, nothing, on_both, opens, with_store
@@ -268,6 +269,6 @@ def test_init_check_and_health_name_a_database_that_every_role_may_connect_to(
     assert checked.returncode == 1
     assert statement in checked.stdout
     with Running("cloudid_servers.trio_server", "serve", "--settings", str(file)) as server:
-        assert "database_public" in httpx.get(f"{server.url}/v1/sys/health").json()["problems"]
+        assert "database_public" in httpx.get(f"{server.url}/v1/sys/health", **PATIENT).json()["problems"]
     databases.execute(statement)
     assert finished("cloudid_servers.trio_server", "check", "--settings", str(file)).returncode == 0
