@@ -324,7 +324,11 @@ def test_headers_are_put_into_audit_entries(target: Target, tmp_path: Path) -> N
     try:
         client.write_data(f"{path}/User-Agent", data={"hmac": False})
         client.write_data(f"{path}/X-Vault-Request", data={"hmac": True})
-        headers = {"User-Agent": {"hmac": False}, "X-Vault-Request": {"hmac": True}}
+        headers = {
+            "User-Agent": {"hmac": False},
+            "X-Correlation-Id": {"hmac": False},
+            "X-Vault-Request": {"hmac": True},
+        }
         assert client.read(path)["data"]["headers"] == client.read(path)["headers"] == headers
         assert client.read(f"{path}/X-Vault-Request")["data"] == {"X-Vault-Request": {"hmac": True}}
         with pytest.raises(exceptions.InvalidRequest):
@@ -335,7 +339,7 @@ def test_headers_are_put_into_audit_entries(target: Target, tmp_path: Path) -> N
         for name in ("User-Agent", "X-Vault-Request"):
             client.delete(f"{path}/{name}")
         client.sys.disable_audit_device("headers")
-    assert client.read(path)["data"]["headers"] == {}
+    assert client.read(path)["data"]["headers"] == {"X-Correlation-Id": {"hmac": False}}, "recorded by default"
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     (request, response) = [line for line in lines if line.get("request", {}).get("path") == "auth/token/lookup-self"]
     assert request["request"]["headers"] == response["request"]["headers"]
