@@ -94,7 +94,10 @@ class Told:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     folder = tmp_path_factory.mktemp("told")
     settings = folder / "cloudid.toml"
-    settings.write_text('[server]\nlog_level = "debug"\ntracing = true\n[service]\ntrusted_proxies = ["127.0.0.1"]\n')
+    settings.write_text(
+        '[server]\nlog_level = "debug"\ntracing = true\ntrust_trace_headers = true\n'
+        '[service]\ntrusted_proxies = ["127.0.0.1"]\n'
+    )
     with (
         collector() as collected,
         serving("trio_server", "--settings", str(settings), environment=collected.environment) as service,

@@ -114,7 +114,7 @@ def test_a_worker_that_replaces_another_has_the_settings_of_the_others(settings:
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_each_worker_exports_the_spans_of_its_requests(server: str, settings: Path, cloud: str) -> None:
-    settings.write_text(f"{settings.read_text()}tracing = true\n")
+    settings.write_text(f"{settings.read_text()}tracing = true\ntrust_trace_headers = true\n")
     with collector() as collected, workers(server, settings, cloud, environment=collected.environment) as running:
 
         def answered() -> dict[str, int]:
