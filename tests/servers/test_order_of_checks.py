@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from .fake_server import MUCH
 from .running import SERVERS, Client, Running, body, status
 
 LIMITED: Final = "sys/mounts"
@@ -59,3 +60,15 @@ def test_the_earlier_step_answers(server: Running, name: str) -> None:
     with Client(server.port) as client:
         answer = client.ask(data)
         assert (status(answer), bool(json.loads(body(answer))["errors"])) == (expected, True)
+
+
+@pytest.mark.parametrize("runtime", ["trio", "aiohttp"])
+def test_connections_come_before_heads(runtime: str) -> None:
+    with (
+        Running("tests.servers.fake_server", runtime, "connection_limit=1", "trusted_proxies=") as running,
+        Client(running.port) as busy,
+    ):
+        busy.send(b"GET /large?%d HTTP/1.1\r\nhost: test\r\n\r\n" % MUCH)
+        assert busy.socket.recv(1)  # the answer is on its way, until all of it is read
+        with Client(running.port) as client:
+            assert status(client.ask(post(OTHER, LARGE))) == 503
