@@ -332,7 +332,7 @@ def test_the_worker_that_leads_applies_the_folder_and_the_others_say_so(
     policy.write_text("# first")
     settings.write_text(settings.read_text().replace("[server]\n", '[server]\napply_folder = "folder"\n'))
     with workers(server, settings, cloud) as running:
-        allowed = 'path "sys/*" { capabilities = ["create", "read", "update"] }'
+        allowed = 'path "sys/*" { capabilities = ["create", "read", "update", "sudo"] }'
         ask(running.url, "POST", "sys/policies/acl/apply", body={"policy": allowed})
 
         def text() -> str:
