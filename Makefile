@@ -79,7 +79,7 @@ lint: $(READY) ## Check style, import contracts and types
 	@$(call quietly,$(BIN)/mypy)
 	@$(call quietly,$(BIN)/basedpyright)
 
-demo: $(READY_FOR_DEMO) ## Show the whole story on a simulated cloud, then end
+demo: $(READY_FOR_DEMO) ## Show all main features on a simulated Azure, then stop
 	@$(BIN)/python -m cloudid_servers.demo
 
 demo-cluster: $(READY) ## Show two servers over one PostgreSQL (STORE=etcd: three members of etcd), and what happens when one is killed

@@ -34,7 +34,7 @@ html_show_copyright = False
 def parts(index: str) -> Iterator[tuple[str, list[str]]]:
     """The parts of the index with their pages, each page once."""
     seen: set[str] = set()
-    part, pages = "find it", [INDEX]
+    part, pages = "Find", [INDEX]
     for row in _ROW.finditer(index):
         if row["part"]:
             yield part, pages

@@ -1,6 +1,8 @@
-"""A machine of a simulated cloud logs in and borrows credentials: `python -m cloudid_servers.demo [--server NAME]`
+"""Show a VM of a simulated Azure that logs in and requests credentials.
 
-It starts `cloudid dev`, types what a person would, and ends it: nothing is left behind, however it ends.
+Usage: `python -m cloudid_servers.demo [--server NAME]`
+
+It starts `cloudid dev`, runs the commands that a person would type, and stops it. Nothing is left behind.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ PATIENCE: Final = 30.0
 LEASE_SECONDS: Final = 8
 WIDTH: Final = 140
 NEXT: Final = """
-Next, by yourself:
+Next steps:
 
-  make dev                                # the same server stays; it says what to type
-  .venv/bin/cloudid --help                # all commands
-  docs/README.md                          # which page is for whom
+  make dev                                # start the same server and leave it running
+  .venv/bin/cloudid --help                # list all commands
+  docs/README.md                          # documentation by task
 """
 
 
@@ -167,20 +169,20 @@ def _json(response: httpx.Response) -> Any:
 
 
 def log_in(typist: Typist) -> None:
-    """A machine logs in, and another one is refused."""
+    """Log a VM in, and show why another one is refused."""
     story = typist.story
-    story.tell("Is all well?")
+    story.tell("Check that the server is healthy.")
     typist.type("status")
 
-    story.tell(f"The machine {MACHINE} logs in: the command finds its identity, and keeps the service token.")
+    story.tell(f"The VM {MACHINE} logs in. The command finds the VM's managed identity and stores the service token.")
     typist.type("login", "--role", MACHINE)
 
-    story.tell("A machine of the same name in another resource group would be refused; the operator asks why.")
+    story.tell("A VM with the same name in another resource group is refused. The operator looks up why.")
     typist.type("why", "--role", MACHINE, machine=STRANGER, token=story.started.root_token, code=1)
 
 
 def climb(story: Storyteller) -> None:
-    """An operator sets a ceiling, and a team that writes roles tries to climb over it."""
+    """Set a ceiling, and show that a team's role cannot exceed it."""
     root = story.started.root_token
     scope = f"/subscriptions/{story.cloud('GET', '/simulator/world')['subscriptions'][0]}"
     headers, service = {"X-Service-Token": root}, f"{story.started.url}/v1"
@@ -189,52 +191,52 @@ def climb(story: Storyteller) -> None:
     created = _json(story.client.post(f"{service}/auth/token/create", headers=headers, json={"policies": ["team"]}))
     team = created["auth"]["client_token"]
 
-    story.tell("The operator sets a ceiling: roles hand out Reader in one subscription, whoever writes them.")
+    story.tell("The operator sets a ceiling: no role may grant more than Reader in one subscription.")
     ceiling = {"allowed_scopes": [scope], "allowed_role_definitions": ["Reader"]}
     story.ask("POST", "cloud/config", token=root, body=ceiling)
 
-    story.tell("A team writes a role below it, and is refused when it tries to climb over it: it wants Owner.")
+    story.tell("A team writes a role within the ceiling. A second role, which grants Owner, is refused.")
     for name, refused in (("Reader", 0), ("Owner", 403)):
         role = {"azure_roles": [{"role_name": name, "scope": scope}]}
         story.ask("POST", f"cloud/roles/team-{name.lower()}", token=team, body=role, refused=refused)
 
 
 def borrow_credentials(typist: Typist) -> None:
-    """Credentials of a fresh service principal, left to expire, and lent to one command; then a new root secret."""
+    """Request credentials of a new service principal, let them expire, and rotate the root secret."""
     story, root = typist.story, typist.story.started.root_token
-    story.tell(f"The operator lets leases of the role reader live {LEASE_SECONDS} seconds.")
+    story.tell(f"The operator limits leases of the role reader to {LEASE_SECONDS} seconds.")
     story.ask("POST", "cloud/roles/reader", token=root, body={"ttl": LEASE_SECONDS, "max_ttl": "1h"})
 
     story.tell(
-        "The machine borrows credentials: an application, a principal, a password and a role assignment are made."
+        "The VM requests credentials: an app registration, service principal, secret and role assignment are created."
     )
     typist.type("creds", "reader")
 
-    story.tell("It forgets about it; the lease runs out, and everything that was made for it is removed.")
-    story.wait_until("objects at the provider", lambda: len(alive(story)), 0)
+    story.tell("The machine does nothing more. The lease expires, and everything that was created for it is deleted.")
+    story.wait_until("objects in Azure", lambda: len(alive(story)), 0)
 
     story.tell(
-        "The root secret is to be replaced. The authentication method uses it too, and would be locked out: refused."
+        "Rotating the root secret is refused: the authentication method uses the same secret and would be locked out."
     )
     story.ask("POST", "cloud/rotate-root", token=root, refused=409)
 
     story.tell(
-        "Without that: a new one that only the service knows is added, proven and put in place; then the old one goes."
+        "Without that configuration, the service adds a new secret, proves it, switches to it and removes the old one."
     )
     story.ask("DELETE", "auth/cloud/config", token=root)
     story.ask("POST", "cloud/rotate-root", token=root)
     rotation = story.ask("GET", "cloud/rotation", token=root)["data"]
     story.show(phase=rotation["phase"], expires=rotation["expires"])
 
-    story.tell("Credentials still work, now with the new root secret. Lent to one command, they end with it.")
+    story.tell("Credentials still work, now with the new root secret. These are revoked when the command ends.")
     typist.type("creds", "reader", "--exec", "sh", "-c", "echo I am $AZURE_CLIENT_ID")
-    story.wait_until("objects at the provider", lambda: len(alive(story)), 0)
+    story.wait_until("objects in Azure", lambda: len(alive(story)), 0)
 
 
 def rotate_by_itself(story: Storyteller) -> None:
-    """The root secret is replaced every few seconds, until the operator stops that."""
+    """Rotate the root secret every few seconds until the operator stops it."""
     root = story.started.root_token
-    story.tell(f"From now on the root secret is to be replaced every {PERIOD_SECONDS} seconds, without anybody's help.")
+    story.tell(f"From now on the service rotates the root secret every {PERIOD_SECONDS} seconds by itself.")
     before = story.ask("GET", "cloud/rotation", token=root)["data"]["last_rotation"]
     story.ask("POST", "cloud/config", token=root, body={"rotation_period": PERIOD_SECONDS})
     story.show(next_rotation=story.ask("GET", "cloud/rotation", token=root)["data"]["next_rotation"])
@@ -244,19 +246,21 @@ def rotate_by_itself(story: Storyteller) -> None:
         return int(status["data"]["last_rotation"] != before)
 
     story.wait_until("rotations", rotations, 1)
-    story.tell("That is enough; rotations can be stopped, and they can follow a schedule instead.")
+    story.tell("The operator stops the rotation. It could also follow a schedule.")
     story.ask("POST", "cloud/config", token=root, body={"rotation_period": 0})
 
 
 def without_secret(typist: Typist) -> None:
-    """The authentication method has no secret: the cloud trusts identity tokens that the service signs."""
+    """Log in without any root secret: Azure trusts identity tokens that the service signs."""
     story = typist.story
     root = story.started.root_token
     world = story.cloud("GET", "/simulator/world")
     application = world["applications"][0]
     machine = machine_of(world)
 
-    story.tell("The authentication method needs no secret at all: the cloud is told to trust what the service signs.")
+    story.tell(
+        "The authentication method needs no secret at all: Azure is configured to trust tokens that the service signs."
+    )
     document = "identity/oidc/plugins/.well-known/openid-configuration"
     accessor = story.ask("GET", "sys/auth", token=root)["data"]["cloud/"]["accessor"]
     federation = {
@@ -270,9 +274,7 @@ def without_secret(typist: Typist) -> None:
     config = {"tenant_id": world["tenant"], "resource": RESOURCE, "client_id": application["client_id"]}
     story.ask("POST", "auth/cloud/config", token=root, body={**config, "identity_token_audience": AUDIENCE})
 
-    story.tell(
-        "A machine that was never seen logs in: to look it up, the service proves itself with an identity token."
-    )
+    story.tell("A new VM logs in. To look it up in Azure, the service authenticates with an identity token.")
     place = {name: machine[name] for name in ("subscription", "resource_group", "location")}
     story.cloud("POST", "/simulator/machines", json={"name": "newcomer", **place})
     typist.type("login", "--role", MACHINE, machine="newcomer")
@@ -280,7 +282,7 @@ def without_secret(typist: Typist) -> None:
 
 
 def alive(story: Storyteller) -> list[Any]:
-    """What was made at the provider for leases and lives, by its own ledger: all but the new root secret."""
+    """Return the objects in Azure that were created for leases and still exist, from the simulator's ledger."""
     root_application = story.cloud("GET", "/simulator/world")["applications"][0]["object_id"]
     made = story.cloud("GET", "/simulator/ledger")
     return [one for one in made if one["deleted_at"] is None and root_application not in one["of"]]
@@ -289,7 +291,7 @@ def alive(story: Storyteller) -> list[Any]:
 @click.command()
 @click.option("--server", "name", type=click.Choice(SERVERS), default=SERVERS[0], help="Default: trio.")
 def demo(name: str) -> None:
-    """Show the whole story on a simulated cloud, then end."""
+    """Show all main features on a simulated Azure, then stop."""
     try:
         with (
             server(name) as started,
@@ -299,7 +301,7 @@ def demo(name: str) -> None:
             story = Storyteller(client, started)
             story.tell(
                 f"`cloudid dev` runs at {started.url}, with a simulated Azure at {started.simulator}.\n"
-                f"Its role {MACHINE} admits the machines of one resource group, its role reader lends credentials."
+                f"Its login role {MACHINE} admits VMs of one resource group. Its engine role reader issues credentials."
             )
             typist = Typist(story, Path(home))
             log_in(typist)
@@ -307,7 +309,7 @@ def demo(name: str) -> None:
             borrow_credentials(typist)
             rotate_by_itself(story)
             without_secret(typist)
-            story.tell("That was it; the server ends now, and nothing is left of it.")
+            story.tell("The demo is over. The server stops, and nothing is left of it.")
     except httpx.HTTPError as failure:
         raise DemoFailed(str(failure)) from failure
     sys.stdout.write(NEXT)

@@ -23,7 +23,7 @@ STEPS: Final = (
     "/v1/cloud/roles/team-reader -> 204",
     "/v1/cloud/roles/team-owner -> 403",
     "$ cloudid creds reader",
-    "objects at the provider: 0",
+    "objects in Azure: 0",
     "/v1/cloud/rotate-root -> 409",
     "/v1/cloud/rotate-root -> 204",
     "$ cloudid creds reader --exec",

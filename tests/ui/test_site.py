@@ -60,8 +60,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def test_a_reader_gets_from_the_front_page_by_a_search_to_a_task(site: Browser) -> None:
     """Every page of the index is beside the front page, and nothing is asked of another host."""
     site.driver.get(f"{site.url}/")
-    assert "Machines log in with their managed identity" in site.text("article")
-    assert "operate it" in site.text(".sidebar-tree")
+    assert "gives Azure machines access without storing secrets on them" in site.text("article")
+    assert "Operate" in site.text(".sidebar-tree")
     assert "Run several nodes" in site.text(".sidebar-tree")
     site.find(".sidebar-search").send_keys("synchronous standby", Keys.ENTER)
     site.until("#search-results", "Run several nodes")
