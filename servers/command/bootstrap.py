@@ -38,7 +38,6 @@ from ..machine import Overseer, Platform, ServiceManager, streams, why_unreadabl
 from ..metrics import WRITE_PAUSE, Slots, WorkerSlot
 from ..processes import Reload, Worker, bind
 from ..settings import (
-    MASTER_KEY_VARIABLE,
     ServerSettings,
     SettingsError,
     SettingsFile,
@@ -262,7 +261,6 @@ def file_of(options: Options) -> SettingsFile:
 def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Worker | None) -> Setup:
     name = f"{socket.gethostname()}/{worker.number}" if worker else socket.gethostname()
     settings = evolve(file.settings(master_key.find(file.server)), node_name=name)
-    os.environ.pop(MASTER_KEY_VARIABLE, None)  # programs that the server starts later do not inherit it
     store = opened.enter_context(closing(open_store(file.server)))
     told = dict(doubts(file.server))
     if isinstance(store, GroupCommit) and store.missing:

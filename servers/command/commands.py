@@ -36,6 +36,7 @@ from ..machine import Platform, ServiceManager, streams
 from ..metrics import Slots
 from ..processes import Supervisor, Worker, bind, reloaded
 from ..settings import (
+    MASTER_KEY_VARIABLE,
     SettingsError,
     SettingsFile,
     http_address,
@@ -171,6 +172,9 @@ def _serve(
     """Signals that come before the server handles them, or when it has ended, do no harm."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with set_up(options, worker, file) as setup:
+        # Programs that the server starts later must not inherit the key. An embedded service leaves the variable alone:
+        # the process belongs to its application, which may open the service again.
+        os.environ.pop(MASTER_KEY_VARIABLE, None)
         server.serve(evolve(setup, metrics=metrics, metrics_sockets=metrics_sockets))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import stat
@@ -15,14 +16,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import trio
 
 from cloudid_core.effects import Commit
 from cloudid_core.store import keys
 from cloudid_core.values.secret import Secret
-from cloudid_servers.command import commands
+from cloudid_servers.command import Options, commands, set_up
 from cloudid_servers.command.program import COMMANDS, main
 from cloudid_servers.runtime.interrupts import until_interrupted
-from cloudid_servers.settings import SettingsError, master_key
+from cloudid_servers.settings import MASTER_KEY_VARIABLE, SettingsError, master_key
 from cloudid_servers.stores import SqliteStore
 from cloudid_servers.trio_server.host import open_host
 
@@ -459,3 +461,31 @@ def test_a_key_of_an_empty_name_does_not_finish_the_change(settings: Path) -> No
     for option in ("--new-key-variable", "--new-key-command"):
         failed = rekey(SERVERS[0], settings, option, "")
         assert (failed.returncode, failed.stdout, "a bug" in failed.stderr) == (1, "", False)
+
+
+def test_a_server_that_runs_has_no_master_key_in_its_environment(
+    settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs that it starts would inherit the key."""
+    monkeypatch.setenv(MASTER_KEY_VARIABLE, "5a" * 32)
+    settings.write_text(settings.read_text().replace("key_file", "# key_file"))
+    assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
+    environments: list[dict[str, str]] = []
+    server = commands.Server(lambda setup: environments.append(dict(os.environ)), open_host, trio.run)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)}
+    try:
+        commands._serve(Options(settings=settings), server)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert [MASTER_KEY_VARIABLE in environment for environment in environments] == [False]
+
+
+def test_an_embedded_service_leaves_the_master_key_to_its_application(
+    settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MASTER_KEY_VARIABLE, "5a" * 32)
+    assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
+    for _ in range(2):  # an application may open it again
+        with set_up(Options(settings=settings)):
+            assert os.environ[MASTER_KEY_VARIABLE] == "5a" * 32
