@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -14,6 +15,8 @@ import pytest
 from cloudid_core import Request, Secret, Settings, initialise, open_service
 from cloudid_core.dispatch import Exchange
 from cloudid_core.run import run
+from cloudid_servers.aiohttp_server.application import aiohttp_application
+from cloudid_servers.asgi import asgi_application
 from cloudid_servers.host.app import App
 from cloudid_servers.host.host import Host
 from cloudid_servers.http1.heads import Head
@@ -21,8 +24,10 @@ from cloudid_servers.logs.logs import open_log
 from tests.hosts.opened import RUNTIMES, on
 from tests.waiting import PATIENT
 
+from . import foreign
 from .running import SERVERS, Running
 from .running import initialise as initialise_store
+from .story import ROOT
 
 SETTINGS: Final = Settings(master_key=Secret("5a" * 32))
 BODY: Final = json.dumps({"policy": "x" * 900_000, "role": "r", "jwt": "a.b.c"}).encode()
@@ -64,17 +69,9 @@ def resident(process: int) -> int:
     return int(status.partition("VmRSS:")[2].split()[0]) * 1024
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("path", REFUSED)
-@pytest.mark.parametrize("server", SERVERS)
-def test_the_memory_of_a_server_stays_flat(server: str, path: str, tmp_path: Path) -> None:
-    settings = tmp_path / "cloudid.toml"
-    settings.write_text(f'[server]\nlisten = "127.0.0.1:0"\nstore = "{tmp_path}/store"\nkey_file = "{tmp_path}/key"\n')
-    root = initialise_store(server, settings)
-    with (
-        Running(f"cloudid_servers.{server}", "--settings", str(settings)) as running,
-        httpx.Client(base_url=f"{running.url}/v1/", **PATIENT) as client,
-    ):
+def assert_memory_stays_flat(process: int, url: str, root: str, path: str) -> None:
+    """Send large requests that are refused, and compare the memory of the process before and after."""
+    with httpx.Client(base_url=f"{url}/v1/", **PATIENT) as client:
         token = client.post("auth/token/create", headers={"x-service-token": root}, json={"policies": "default"})
         headers = {"x-service-token": token.json()["auth"]["client_token"]}
 
@@ -83,6 +80,26 @@ def test_the_memory_of_a_server_stays_flat(server: str, path: str, tmp_path: Pat
                 assert client.post(path, headers=headers, content=BODY).status_code >= 400
 
         refuse(50)
-        before = resident(running.process.pid)
+        before = resident(process)
         refuse(MANY)
-        assert resident(running.process.pid) - before < MOST_GROWTH
+        assert resident(process) - before < MOST_GROWTH
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", REFUSED)
+@pytest.mark.parametrize("server", SERVERS)
+def test_the_memory_of_a_server_stays_flat(server: str, path: str, tmp_path: Path) -> None:
+    settings = tmp_path / "cloudid.toml"
+    settings.write_text(f'[server]\nlisten = "127.0.0.1:0"\nstore = "{tmp_path}/store"\nkey_file = "{tmp_path}/key"\n')
+    root = initialise_store(server, settings)
+    with Running(f"cloudid_servers.{server}", "--settings", str(settings)) as running:
+        assert_memory_stays_flat(running.process.pid, running.url, root, path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", REFUSED)
+@pytest.mark.parametrize("by", foreign.SERVERS)
+def test_the_memory_of_an_application_that_embeds_the_service_stays_flat(by: str, path: str) -> None:
+    make = aiohttp_application if by == "aiohttp" else asgi_application
+    with foreign.served(by, make(dev_root_token=ROOT)) as url:
+        assert_memory_stays_flat(os.getpid(), url, ROOT, path)
