@@ -195,6 +195,36 @@ _COMMON: Final[Mapping[Code, Cure]] = {
         "Correct `client_id` and `tenant_id` in the mount's configuration.",
         PERMISSIONS,
     ),
+    Code.PROVIDER_PRINCIPAL_DISABLED: Cure(
+        "The service principal of the mount's application was deleted or never created, or sign-in is disabled.",
+        "Run `az ad sp create --id CLIENT_ID`, or enable the application under Enterprise applications.",
+        PERMISSIONS,
+    ),
+    Code.PROVIDER_ACCESS_BLOCKED: Cure(
+        "A Conditional Access policy for workload identities blocks the address that the server calls from.",
+        "Add the server's address to the policy's named locations, or exclude the application from the policy.",
+        PERMISSIONS,
+    ),
+    Code.PROVIDER_RESOURCE_UNKNOWN: Cure(
+        "The resource is misspelt, or its application has no service principal in the tenant.",
+        "Correct the scope, or run `az ad sp create --id` with the client id of the resource's application.",
+        PERMISSIONS,
+    ),
+    Code.PROVIDER_SCOPE_MISSING: Cure(
+        "A scope in the role's `azure_roles` was deleted, or belongs to another tenant.",
+        "Create the resource group again, or write the role with a scope that exists.",
+        "GET MOUNT/roles/ROLE",
+    ),
+    Code.PROVIDER_NOT_REGISTERED: Cure(
+        "The subscription has never used the resource provider of a machine's or a scope's resource type.",
+        "Run `az provider register --namespace NAMESPACE`: the message in the subscription's activity log names it.",
+        PERMISSIONS,
+    ),
+    Code.PROVIDER_POLICY_REFUSED: Cure(
+        "An app management policy limits the lifetime or type of credentials, or requires a reference.",
+        "Set `max_secret_ttl` or `service_management_reference` of the mount's configuration as the tenant requires.",
+        "GET MOUNT/config",
+    ),
     Code.PROVIDER_UNREACHABLE: Cure(
         "The server cannot reach the cloud: name service, proxy or firewall.",
         "Let the server reach the login service, the resource manager and the directory on port 443.",
@@ -278,7 +308,10 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
     Code.WRAPPED_COUNT_EXCEEDED: ("Many answers that were wrapped wait.", "Unwrap them, or wrap for shorter."),
     # The service's own state
     Code.INTERNAL_ERROR: ("A bug of the service.", "Report it with the log's lines of the request."),
-    Code.PROVIDER_QUOTA_EXCEEDED: ("The tenant or an application is full.", "Remove unused objects, deleted ones too."),
+    Code.PROVIDER_QUOTA_EXCEEDED: (
+        "The tenant, the subscription or an application is full.",
+        "Remove unused objects, secrets and role assignments, deleted objects too.",
+    ),
     Code.PROVIDER_FAILED: (
         "The cloud has a failure of its own.",
         "Try again; look at the provider's own page if it lasts.",

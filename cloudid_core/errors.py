@@ -63,6 +63,12 @@ class Code(Enum):
         502,
         "the cloud provider does not know the application in this tenant: check client_id and tenant_id",
     )
+    PROVIDER_PRINCIPAL_DISABLED = 502, "the mount's application has no service principal in the tenant, or is disabled"
+    PROVIDER_ACCESS_BLOCKED = 502, "a Conditional Access policy of the tenant blocks the mount's application"
+    PROVIDER_RESOURCE_UNKNOWN = 502, "the tenant does not know the resource that the token is requested for"
+    PROVIDER_SCOPE_MISSING = 502, "the resource group or subscription of a role assignment no longer exists"
+    PROVIDER_NOT_REGISTERED = 502, "a resource provider is not registered in the subscription"
+    PROVIDER_POLICY_REFUSED = 502, "a policy of the tenant for app registrations refuses this"
     PROVIDER_QUOTA_EXCEEDED = 502, "a quota at the cloud provider is used up"
     PROVIDER_UNREACHABLE = 503, "the cloud provider could not be reached"
     PROVIDER_FAILED = 503, "the cloud provider answered with an error"

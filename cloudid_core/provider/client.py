@@ -25,7 +25,7 @@ from ..store import Records
 from ..values import Secret
 from .assertions import Assertions, Source
 from .calls import RetryBudget, deliver
-from .codes import CODES_BY_NAME
+from .codes import CODES_BY_NAME, PERMISSION_CODES
 from .identities import PlatformIdentity
 from .oauth import access_token, forget
 from .read_budget import Line
@@ -215,9 +215,19 @@ def refusal_of(failure: ProviderFailure | Refused, *, names_code: bool = False) 
             return Refused(Code.PROVIDER_FAILED, retry_after=COME_AGAIN)
         case ProviderProblem(code=name) if name in CODES_BY_NAME:
             return Refused(CODES_BY_NAME[name], detail)
-        case ProviderProblem(status=401 | 403):
+        case ProviderProblem() if _is_permission_missing(failure):
             return Refused(Code.PROVIDER_PERMISSION_DENIED, detail)
         case ProviderProblem():
             return Refused(Code.PROVIDER_REFUSED, detail)
         case _:
             return Refused(Code.PROVIDER_UNREACHABLE, retry_after=COME_AGAIN)
+
+
+def _is_permission_missing(problem: ProviderProblem) -> bool:
+    """Whether a role assignment or a permission would help.
+
+    A 401 of the token endpoint rejects the credential itself.
+    """
+    if problem.status == 401:
+        return not problem.code.startswith("AADSTS")
+    return problem.status == 403 and problem.code in PERMISSION_CODES

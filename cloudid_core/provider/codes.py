@@ -22,6 +22,12 @@ _SECRET: Final = Code.PROVIDER_SECRET_REFUSED
 _ASSERTION: Final = Code.PROVIDER_ASSERTION_REFUSED
 _TENANT: Final = Code.PROVIDER_TENANT_UNKNOWN
 _APPLICATION: Final = Code.PROVIDER_APPLICATION_UNKNOWN
+_PRINCIPAL: Final = Code.PROVIDER_PRINCIPAL_DISABLED
+_ACCESS: Final = Code.PROVIDER_ACCESS_BLOCKED
+_RESOURCE: Final = Code.PROVIDER_RESOURCE_UNKNOWN
+_SCOPE: Final = Code.PROVIDER_SCOPE_MISSING
+_REGISTRATION: Final = Code.PROVIDER_NOT_REGISTERED
+_POLICY: Final = Code.PROVIDER_POLICY_REFUSED
 _QUOTA: Final = Code.PROVIDER_QUOTA_EXCEEDED
 
 PROVIDER_CODES: Final = tuple(
@@ -41,10 +47,27 @@ PROVIDER_CODES: Final = tuple(
         ("AADSTS700211", _ASSERTION, "no federated identity credential has this issuer"),
         ("AADSTS700212", _ASSERTION, "no federated identity credential has this audience"),
         ("AADSTS700213", _ASSERTION, "no federated identity credential has this subject"),
+        ("AADSTS7002137", _ASSERTION, "the subject of the federated identity credential is a template"),
+        ("AADSTS7002138", _ASSERTION, "the subject of the federated identity credential differs by case only"),
+        ("AADSTS7000229", _PRINCIPAL, "the tenant has no service principal for the application `client_id`"),
+        ("AADSTS7000112", _PRINCIPAL, "the application `client_id` is disabled"),
+        ("AADSTS53000", _ACCESS, "a Conditional Access policy requires a compliant device"),
+        ("AADSTS53003", _ACCESS, "a Conditional Access policy blocks the token"),
+        ("AADSTS500011", _RESOURCE, "the tenant has no service principal for the resource of the token"),
+        ("ResourceGroupNotFound", _SCOPE, "the resource group of a scope is gone"),
+        ("SubscriptionNotFound", _SCOPE, "the subscription of a scope is gone, or belongs to another tenant"),
+        ("MissingSubscriptionRegistration", _REGISTRATION, "a resource provider is not registered in the subscription"),
+        ("CredentialInvalidLifetimeAsPerAppPolicy", _POLICY, "the secret or certificate would live too long"),
+        ("CredentialTypeNotAllowedAsPerAppPolicy", _POLICY, "app registrations may not get this type of credential"),
+        ("ServiceTreeValueMissing", _POLICY, "app registrations need a `service_management_reference`"),
         ("QuotaExceeded", _QUOTA, "a quota of the subscription is used up"),
         ("Directory_QuotaExceeded", _QUOTA, "the directory, or what one principal may make in it, is full"),
+        ("Directory_ResourceSizeExceeded", _QUOTA, "the object is full: an application has as many secrets as it may"),
         ("RoleAssignmentLimitExceeded", _QUOTA, "the subscription has as many role assignments as it may"),
     )
 )
 
 CODES_BY_NAME: Final = {row.name: row.code for row in PROVIDER_CODES}
+
+PERMISSION_CODES: Final = frozenset({"", "AuthorizationFailed", "Authorization_RequestDenied", "Forbidden"})
+"""The codes of a 403 that reports a missing permission. Any other code is a rule or a limit, which no role lifts."""

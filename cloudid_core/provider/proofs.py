@@ -12,7 +12,7 @@ from .applications import find_application, remove_named_passwords, remove_passw
 from .certificates import remove_certificate
 from .client import Client
 from .federated_credentials import federated_credentials, remove_federated_credential
-from .propagation import FreshObject
+from .propagation import WRONG_SUBJECT, FreshObject
 
 SECRET: Final = "secret"
 FEDERATED: Final = "federated_credential"
@@ -64,7 +64,7 @@ PROOFS: Final = {
         remove=lambda client, object_id, name, _: remove_federated_credential(client, object_id, name),
         stands=_stands_federated,
         family=FreshObject.FEDERATION,
-        dead=frozenset({"AADSTS70021", "AADSTS700211", "AADSTS700213"}),
+        dead=frozenset({"AADSTS70021", "AADSTS700211", *WRONG_SUBJECT}),
     ),
     CERTIFICATE: Proof(
         remove=lambda client, object_id, name, _: remove_certificate(client, object_id, name),

@@ -29,6 +29,9 @@ _NOT_THERE: Final = (404, "Request_ResourceNotFound")
 _NOT_OURS: Final = (403, "Authorization_RequestDenied")
 _BUSY: Final = (409, "Directory_ConcurrencyViolation")
 
+WRONG_SUBJECT: Final = ("AADSTS700213", "AADSTS7002137", "AADSTS7002138")
+"""No federated credential has the subject; or one has, as a template; or in another case."""
+
 
 def _of_tokens(*codes: str) -> frozenset[tuple[int, str]]:
     """Errors of the token endpoint, also that there is no such application, or no principal for it."""
@@ -60,7 +63,7 @@ class FreshObject(Enum):
     SECRET = "a token for a secret that was just made", {(401, "AADSTS7000215"), *_of_tokens()}  # wrong secret
     FEDERATION = (
         "a token for a federated credential that was just made",
-        _of_tokens("AADSTS70021", "AADSTS700211", "AADSTS700213"),  # none at all, of the issuer, of the subject
+        _of_tokens("AADSTS70021", "AADSTS700211", *WRONG_SUBJECT),  # none at all, of the issuer, of the subject
     )
     CERTIFICATE = "a token for a certificate that was just registered", _of_tokens("AADSTS700027")  # no such key
     SHARED = "a change of an application that others change at the same time", {_BUSY}

@@ -58,8 +58,10 @@ CODES: Final = (
 PROVIDERS: Final = (
     "What `rotate-root`, `permissions` and `rotation` answer, and warnings at a read of `config`, end with the "
     "provider's own code, if the token may read `config` of the mount. The log has the code of every failure. These "
-    "codes have one of ours; any other is `provider_permission_denied` with status 401 or 403 of the provider, "
-    "`provider_throttled` with 429, `provider_failed` with 408 and from 500 on, and otherwise `provider_refused`."
+    "codes have one of ours. A 403 of Azure without a code or with `AuthorizationFailed`, "
+    "`Authorization_RequestDenied` or `Forbidden` is `provider_permission_denied`, and so is a 401 without an AADSTS "
+    "code. 429 is `provider_throttled`, 408 and everything from 500 on `provider_failed`, and any other answer "
+    "`provider_refused`."
 )
 PROBLEMS: Final = (
     "Without a token `problems` of `sys/health` has the codes. A token that may read `sys/health` also gets "

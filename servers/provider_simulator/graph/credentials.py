@@ -143,7 +143,8 @@ def _read_certificate(world: World, entry: Json, known: dict[str, Certificate]) 
 
 def _refuse_beyond_quota(world: World, count: int) -> None:
     if count > world.behaviour.quotas["passwords"]:
-        raise bad_request("The size of the object has exceeded its limit. Please reduce the number of values.")
+        message = "The size of the object has exceeded its limit. Please reduce the number of values."
+        raise Refusal(403, "Directory_ResourceSizeExceeded", message)
 
 
 def _read_instant(value: Any, default: float) -> float:

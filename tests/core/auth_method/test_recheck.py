@@ -97,7 +97,11 @@ def test_every_kind_of_machine_stays_admitted_wherever_the_mount_is_moved() -> N
 
 @pytest.mark.parametrize(
     "trouble, code",
-    [({"status": 403}, "provider_permission_denied"), ({"status": 503}, "deadline_passed"), ({"delay": 1000}, "")],
+    [
+        ({"status": 403, "code": "AuthorizationFailed"}, "provider_permission_denied"),
+        ({"status": 503}, "deadline_passed"),
+        ({"delay": 1000}, ""),
+    ],
 )
 def test_a_provider_in_trouble_renews_and_that_is_told(trouble: dict[str, Any], code: str) -> None:
     world = Installation()

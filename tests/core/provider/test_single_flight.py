@@ -215,7 +215,7 @@ def test_an_attempt_is_made_also_when_the_look_up_waits_for_an_access_token_that
 def test_the_failure_of_an_attempt_is_not_that_of_another_look_up_which_waits_for_the_same_access_token() -> None:
     setting = Setting()
     setting.cloud.script(f"POST {TOKEN_PATH}", error(500), token())
-    setting.cloud.script(f"GET {VM}", error(403))
+    setting.cloud.script(f"GET {VM}", error(403, "AuthorizationFailed"))
     setting.cloud.script(f"GET {VM}2", KNOWN)
     for machine in (MACHINE, parse(f"{VM}2")):
         setting.world.spawn(machine_facts(setting.client, machine))

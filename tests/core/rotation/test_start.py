@@ -64,7 +64,7 @@ def test_no_more_than_eight_secrets_of_ours_live() -> None:
 
 def test_secrets_that_were_refused_are_none() -> None:
     world = rotating()
-    world.fail(path=".*/addPassword", status=403, after_work=True)
+    world.fail(path=".*/addPassword", status=403, code="Authorization_RequestDenied", after_work=True)
     for _ in range(MOST_KEYS + 1):
         assert world.refused("POST", "cloud/rotate-root") == (502, "provider_permission_denied")
     world.heal()

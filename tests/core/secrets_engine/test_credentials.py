@@ -460,7 +460,7 @@ def test_throttling_is_honoured(engine: SecretsEngine, retry_after: int, waits: 
 
 @pytest.mark.parametrize(
     "quota, role",
-    [("applications", fresh), ("assignments", fresh)],
+    [("applications", fresh), ("assignments", fresh), ("passwords", fresh), ("passwords", existing)],
 )
 def test_an_exceeded_quota_of_the_provider_has_its_own_code(
     engine: SecretsEngine, quota: str, role: Callable[..., None]

@@ -121,8 +121,7 @@ def test_the_passwords_of_an_object_are_limited(cloud: Cloud) -> None:
     cloud.behave(quotas={"passwords": 2})
     cloud.password(path)
     old = cloud.password(path)
-    error = read(cloud.graph("POST", f"{path}/addPassword", {}), 400)["error"]
-    assert "size of the object has exceeded its limit" in error["message"]
+    assert code_of(cloud.graph("POST", f"{path}/addPassword", {}), 403) == "Directory_ResourceSizeExceeded"
     cloud.graph("POST", f"{path}/removePassword", {"keyId": old["keyId"]})
     cloud.password(path)
 
