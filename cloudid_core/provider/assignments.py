@@ -9,7 +9,7 @@ import msgspec
 from attrs import frozen
 
 from ..errors import ProviderProblem
-from ..values import GUID, RESOURCE, RESOURCE_GROUP, fold
+from ..values import GUID, PROVIDER, RESOURCE, RESOURCE_GROUP, fold
 from .client import ApiCall, Client, get_json, pages
 from .objects import literal
 from .responses import is_absent, unless
@@ -26,12 +26,15 @@ _MANAGEMENT_GROUPS: Final = "/providers/microsoft.management/managementgroups/"
 _LONGEST: Final = 2048
 _SCOPE: Final = re.compile(
     rf"{_MANAGEMENT_GROUPS}[a-z0-9_().-]{{0,89}}[a-z0-9_()-]"
+    rf"|{PROVIDER.pattern}"
     rf"|(?!{_MANAGEMENT_GROUPS})(?:/subscriptions/{GUID.pattern}(?:/resourcegroups/{RESOURCE_GROUP.pattern})?)?"
     rf"(?:{RESOURCE.pattern}){{0,4}}"
 )
 """A scope in lower case, without the slash at its end. The empty text is the tenant's root."""
 
-_NOT_A_SCOPE: Final = 'must be "/" or the id of a subscription, resource group, resource or management group'
+_NOT_A_SCOPE: Final = (
+    'must be "/" or the id of a subscription, resource group, resource, management group or resource provider'
+)
 _NOT_A_DEFINITION: Final = "must be the id of a role definition: [scope]/providers/Microsoft.Authorization/…/{guid}"
 
 
@@ -74,7 +77,8 @@ def scope(text: object) -> str:
     """A scope, as it was given but for a slash at its end; nothing is decoded or repaired. Raises `ValueError`.
 
     `/`, `/subscriptions/{guid}`, the same with `/resourceGroups/{group}`, the id of a resource below either of them, of
-    the tenant or of another resource, or `/providers/Microsoft.Management/managementGroups/{name}`.
+    the tenant or of another resource, `/providers/Microsoft.Management/managementGroups/{name}`, or the namespace of a
+    resource provider, such as `/providers/Microsoft.Capacity`.
     """
     bare = text.removesuffix("/") if isinstance(text, str) and text else None
     if bare is None or not _is_scope(bare):

@@ -21,8 +21,8 @@ MOST_ALLOWED: Final = 1000
 """Elements of one list."""
 
 LONGEST_NAME: Final = 512
-_ONLY_BY_NAME: Final = re.compile(r"/|/providers/microsoft\.management/managementgroups/[^/]*")
-"""Scopes in lower case that allow themselves alone: too much lies below them to be meant by the way."""
+_ONLY_BY_NAME: Final = re.compile(r"/|/providers/(?:microsoft\.management/managementgroups/)?[^/]*")
+"""Scopes in lower case that allow only themselves, because so much lies below them."""
 
 
 @frozen
@@ -131,7 +131,8 @@ class Ceiling:
 
     allowed_scopes: Allowed = _allowing(
         SCOPES,
-        "Scopes at and below which roles may make assignments. The root and management groups allow themselves alone.",
+        "Scopes at and below which roles may make assignments. The root, management groups and resource providers "
+        "allow only themselves.",
     )
     allowed_role_definitions: Allowed = _allowing(NAMES, "Role definitions that roles may assign, by id or name.")
     allowed_application_ids: Allowed = _allowing(

@@ -9,6 +9,7 @@ from .json_text import computed
 from .listing import comma_list
 from .names import NAME, are_same, mount_path, name, policy_name
 from .resource_id import (
+    PROVIDER,
     RESOURCE,
     RESOURCE_GROUP,
     SCALE_SET,

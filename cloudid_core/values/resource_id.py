@@ -24,10 +24,12 @@ _LONGEST: Final = 2048
 RESOURCE_GROUP: Final = re.compile(r"[\w.()-]{0,89}[\w()-]")
 VM_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9_])?")
 _NAME: Final = re.compile(r"(?!\.{1,2}(?:/|\Z)| )[^/\\?#%\x00-\x1f\x7f]{1,260}(?<! )")
+PROVIDER: Final = re.compile(r"/providers/[a-z][a-z0-9.]{0,127}")
+"""In lower case: a resource provider's namespace below the tenant or a resource."""
+
 RESOURCE: Final = re.compile(
-    r"/providers/[a-z][a-z0-9.]{0,127}"
     # A second "providers" would start an extension resource, whose segments pair up differently.
-    rf"(?:/(?!providers/)[a-z0-9][a-z0-9._-]{{0,127}}/{_NAME.pattern}){{1,16}}"
+    rf"{PROVIDER.pattern}(?:/(?!providers/)[a-z0-9][a-z0-9._-]{{0,127}}/{_NAME.pattern}){{1,16}}"
 )
 """In lower case: where a resource is below a resource group, a subscription, the tenant or another resource."""
 

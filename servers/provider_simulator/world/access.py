@@ -16,6 +16,7 @@ SCOPE: Final = re.compile(
     r"/"
     r"|/subscriptions/(?P<subscription>[^/]+)(?:/resourcegroups/(?P<group>[^/]+))?(?:/providers(?:/[^/]+){3,})?"
     r"|/providers/microsoft\.management/managementgroups/(?P<management>[^/]+)"
+    r"|/providers/(?!microsoft\.management/)[^/]+(?:/[^/]+/[^/]+)*"
 )
 """In lower case."""
 
@@ -83,7 +84,7 @@ def covers(outer: str, inner: str) -> bool:
     return (
         outer in ("/", inner)
         or inner.startswith(f"{outer}/")
-        or (outer.startswith(IN_MANAGEMENT) and inner != "/" and not inner.startswith(IN_MANAGEMENT))
+        or (outer.startswith(IN_MANAGEMENT) and inner.startswith("/subscriptions/"))
     )
 
 

@@ -48,6 +48,8 @@ SHOWN = {"id": READER, "name": GUID, "properties": {"roleName": "Reader", "type"
         f"{SUBSCRIPTION}/resourceGroups/Gruppe-ä/providers/Microsoft.Web/sites/shop",
         "/providers/Microsoft.Management/managementGroups/my.group",
         "/providers/Microsoft.Capacity/reservationOrders/order",
+        "/providers/Microsoft.Capacity",
+        "/providers/Microsoft.BillingBenefits",
     ],
 )
 def test_scopes_are_taken_as_they_are(text: str) -> None:
@@ -89,6 +91,10 @@ def test_the_paths_at_the_root_scope_have_no_empty_segment() -> None:
         f"{MACHINE}/providers/Microsoft.Insights/diagnosticSettings",
         "/resourceGroups/g/providers/Microsoft.Web/sites/shop",
         "/providers/Microsoft.Management/managementGroups/",
+        "/providers",
+        "/providers/",
+        "/providers/Microsoft.Capacity/reservationOrders",
+        "/providers/Microsoft.Capacity/..",
         MACHINE + "/extensions/e" * 200,
         f"{SUBSCRIPTION}/resourceGroups/..",
         f"{SUBSCRIPTION}/resourceGroups/a?b",

@@ -78,11 +78,20 @@ def test_a_kind_that_was_never_written_allows_nothing_and_the_write_says_so(engi
         ("/", "/", True),
         ("{s}", "/", False),
         ("/providers/Microsoft.Management/managementGroups/all", "{s}", False),
+        ("/providers/Microsoft.Capacity", "/providers/microsoft.capacity", True),
+        ("/providers/Microsoft.Capacity", "/providers/Microsoft.Capacity/reservationOrders/{a}", False),
+        ("/providers/Microsoft.Capacity/reservationOrders/{a}", "/providers/Microsoft.Capacity", False),
+        (
+            "/providers/Microsoft.Capacity/reservationOrders/{a}",
+            "/providers/Microsoft.Capacity/reservationOrders/{a}",
+            True,
+        ),
+        ("/", "/providers/Microsoft.Capacity", False),
     ],
 )
 def test_scopes_are_compared_by_segments(engine: SecretsEngine, allowed: str, scope: str, is_allowed: bool) -> None:
     folded = engine.scope.upper().replace("/SUBSCRIPTIONS", "/subscriptions")
-    names = {"s": engine.scope, "S": folded, "o": engine.other_scope}
+    names = {"s": engine.scope, "S": folded, "o": engine.other_scope, "a": NO_ID}
     limit(engine, **{**EVERYTHING, "allowed_scopes": [allowed.format(**names)]})
     assert code_of(engine, azure_roles=engine.grants(scope=scope.format(**names))) == ("" if is_allowed else EXCEEDED)
 

@@ -472,6 +472,19 @@ def test_an_exceeded_quota_of_the_provider_has_its_own_code(
     assert engine.is_clean()
 
 
+@pytest.mark.parametrize("scope", ["", f"/reservationOrders/{'1' * 8}-1111-4111-8111-{'1' * 12}"])
+def test_a_resource_provider_and_what_lies_below_it_are_scopes(engine: SecretsEngine, scope: str) -> None:
+    scope = f"/providers/Microsoft.Capacity{scope}"
+    engine.role(azure_roles=engine.grants(scope=scope), permanently_delete=True)
+    assert engine.shown_role()["azure_roles"][0]["scope"] == scope
+    lease_id = engine.must("GET", CREDS).body["lease_id"]
+    (assignment,) = engine.alive("assignment")
+    assert assignment.id.lower().startswith(f"{scope}/providers/Microsoft.Authorization/roleAssignments/".lower())
+    engine.must("PUT", "sys/leases/revoke", {"lease_id": lease_id})
+    engine.converge()
+    assert engine.is_clean()
+
+
 @pytest.mark.parametrize("action", [{"status": 500}, {"drop": True}])
 def test_an_unreachable_provider_is_answered_with_503_and_retry_after(engine: SecretsEngine, action: Any) -> None:
     engine.role()

@@ -331,3 +331,15 @@ def test_a_custom_role_must_be_whole(cloud: Cloud, properties: Any) -> None:
 
 def test_two_roles_of_one_name_are_refused_but_one_can_be_changed(cloud: Cloud) -> None:
     assert [custom(cloud).status, custom(cloud).status, custom(cloud, TWO).status] == [201, 201, 409]
+
+
+def test_a_resource_provider_is_a_scope_that_covers_its_own_resources_only(cloud: Cloud, principal: str) -> None:
+    capacity = "/providers/Microsoft.Capacity"
+    order = f"{capacity}/reservationOrders/{ONE}"
+    read(put(cloud, capacity, principal), 201)
+    read(put(cloud, order, principal, TWO), 201)
+    listing = f"{order}{AUTHORIZATION}/roleAssignments"
+    condition = {"$filter": f"assignedTo('{principal}')"}
+    assert len(read(cloud.arm(listing, **condition), 200)["value"]) == 2
+    elsewhere = f"{cloud.subscription}{AUTHORIZATION}/roleAssignments"
+    assert read(cloud.arm(elsewhere, **condition), 200)["value"] == []
