@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import click
-
-from cloudid_core.cures import cure_of
 
 from ..client import (
     KINDS,
@@ -28,12 +26,12 @@ from ..client import (
     identity_of_token,
 )
 from ..terminal import Failed, printable, show_progress, without_slashes
+from .advice import LOGIN_MOUNT, filled_advice, names_in
 from .words import read_secret
 
 EXEC: Final = "--exec"
-MOUNT: Final = "auth/cloud"
 TRUST: Final = "check the address; CLOUDID_CACERT or VAULT_CACERT names a file of the certificates that are trusted"
-REMEDIES: Final[Mapping[int, str]] = {
+FIXES: Final[Mapping[int, str]] = {
     9: "compare the clocks: the certificate is not valid yet",
     10: "renew the certificate of the service, which SIGHUP loads; or the clock of this machine is wrong",
     62: "use an address that the certificate names",
@@ -64,7 +62,9 @@ def with_identity(command: F, *, needs_role: bool = True) -> F:
     """Adds the options that say who logs in, and hands the command what answers the `Identity` as `identify`."""
 
     @click.option("--role", required=needs_role, metavar="NAME", help="The role to log in with.")
-    @click.option("--mount", default=MOUNT, callback=without_slashes, metavar="PATH", help=f"Default: {MOUNT}.")
+    @click.option(
+        "--mount", default=LOGIN_MOUNT, callback=without_slashes, metavar="PATH", help=f"Default: {LOGIN_MOUNT}."
+    )
     @click.option(
         "--identity",
         "kind",
@@ -125,45 +125,33 @@ def tell(text: str) -> None:
 
 @contextmanager
 def told(**names: str) -> Iterator[None]:
-    """What goes wrong in the block is told with what to do about it. `names` stand for the placeholders of cures."""
+    """A failure of the block is reported with its cause and its fix. `names` stand for placeholders of the advice."""
     try:
         yield
     except ServiceRefused as refusal:
-        raise Failed(printable("\n".join(_refusal(refusal, names)))) from None
+        raise refused(refusal, names) from None
     except Unreachable as failure:
-        remedy = "check the address, or --address URL"
+        fix = "check the address, or --address URL"
         if isinstance(failure, Untrusted):
-            remedy = REMEDIES.get(failure.code, TRUST)
-        raise Failed(f"the service cannot be reached: {failure}\nwhat to do: {remedy}") from None
+            fix = FIXES.get(failure.code, TRUST)
+        text = f"the service cannot be reached: {failure}"
+        raise Failed(f"{text}\nfix: {fix}", document={"errors": [text], "codes": [], "fix": fix}) from None
     except NoIdentity as failure:
         width = max(map(len, failure.tried))
         lines = [f"  {kind.ljust(width)}  {outcome}" for kind, outcome in failure.tried.items()]
         raise Failed(printable("\n".join(["no identity of this machine gave a token", *lines]))) from None
 
 
-def _refusal(refusal: ServiceRefused, names: dict[str, str]) -> list[str]:
+def refused(refusal: ServiceRefused, names: Mapping[str, str]) -> Failed:
+    """Return the failure that reports a refusal: its texts, its cause, its fix, and the command that shows more."""
     if not refusal.errors:
-        return [f"the service answered {refusal.status}, without a reason: what stands in between may have answered"]
+        return Failed(
+            f"the service answered {refusal.status}, without a reason: what stands in between may have answered"
+        )
     codes = [*refusal.codes, *[""] * len(refusal.errors)]
     lines = [f"{text} ({code})" if code else text for text, code in zip(refusal.errors, codes, strict=False)]
-    return [*lines, *cures(refusal.codes, names)]
-
-
-def cures(codes: Sequence[str], names: dict[str, str], *, this: str = "") -> list[str]:
-    """What is likely, and what to do, for the first code that has a cure. `this`: the command that tells it, as cures
-    have it.
-    """
-    cure = next(filter(None, map(cure_of, codes)), None)
-    if cure is None:
-        return []
-    takes_mount = cure.command.endswith("--role ROLE") and (names.get("mount") or MOUNT) != MOUNT
-    typed = cure.command.replace("GET ", "cloudid read ").replace("LIST ", "cloudid list ")
-    command = _filled(f"{typed} --mount MOUNT" if takes_mount else typed, names)
-    more = f" More: {command}" if cure.command != this else ""
-    return [_filled(f"likely: {cure.cause}", names), _filled(f"what to do: {cure.cure}", names) + more]
-
-
-def _filled(text: str, names: dict[str, str]) -> str:
-    for placeholder, name in names.items():
-        text = text.replace(placeholder.upper(), name or placeholder.upper())
-    return text
+    advice = filled_advice(
+        refusal.codes, {**names_in(refusal.path), **{key: name for key, name in names.items() if name}}
+    )
+    document = {"errors": list(refusal.errors), "codes": list(refusal.codes), **(advice.members if advice else {})}
+    return Failed(printable("\n".join([*lines, *(advice.lines if advice else [])])), document=document)

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from ..client import TOKEN_VARIABLES, Address, Service, ServiceRefused, Unreachable, require_program, run_command
-from ..terminal import Failed, Format, Output, with_output, without_slashes
+from ..terminal import Failed, Output, with_output, without_slashes
 from .connection import Executing, executing, service_with_token, tell, told, with_address
 
 VARIABLES: Final = {
@@ -32,7 +32,6 @@ VARIABLES: Final = {
 )
 @with_address
 @click.option("--env", "exports", is_flag=True, help=f"Print lines for a shell: {', '.join(VARIABLES.values())}.")
-@click.option("--json", "is_json", is_flag=True, help="The same as --format json.")
 @executing
 @with_output()
 def creds(
@@ -41,7 +40,6 @@ def creds(
     tenant: str,
     address: Address,
     exports: bool,
-    is_json: bool,
     command: tuple[str, ...],
     output: Output,
 ) -> int | None:
@@ -50,7 +48,7 @@ def creds(
     With --exec they are lent to one command, and their lease ends with it, however the command ends; the exit code is
     that of the command. Otherwise the lease ends by itself; its id is on standard error.
     """
-    if sum((exports, is_json, bool(command))) > 1:
+    if sum((exports, output.is_json_requested, bool(command))) > 1:
         raise click.UsageError("--env, --json and --exec exclude each other")
     if command:
         require_program(command)
@@ -75,8 +73,7 @@ def creds(
     if exports:
         click.echo("\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
     else:
-        shown = Output(Format.JSON) if is_json else output
-        shown.record({**data, **found, "lease_id": lease, "lease_duration": seconds})
+        output.record({**data, **found, "lease_id": lease, "lease_duration": seconds})
     return None
 
 

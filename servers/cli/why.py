@@ -8,13 +8,14 @@ from typing import Any, Final
 
 import click
 
+from cloudid_core.advice import WHY
 from cloudid_core.audit.device import ADMITTED
 from cloudid_core.auth_method.explanation import FAILED, PASSED, REFUSED, UNDECIDED
-from cloudid_core.cures import WHY
 
 from ..client import Address, Identity
 from ..terminal import Exit, Failed, Output, table, with_output
-from .connection import cures, service_with_token, told, with_address, with_identity
+from .advice import filled_advice
+from .connection import service_with_token, told, with_address, with_identity
 
 MARKS: Final = {FAILED: "✗", UNDECIDED: "?", PASSED: "✓"}
 """In the order in which they are shown."""
@@ -67,8 +68,10 @@ def _who(login: Mapping[str, Any], who: str) -> str:
 def _show(role: str, mount: str, data: Mapping[str, Any], warnings: Sequence[str], output: Output, *about: str) -> int:
     lines = [f"{role}: {data.get('verdict')}", *about, "", _checks(data.get("checks") or ())]
     lines += [f"warning: {warning}" for warning in warnings]
-    remedy = cures(data.get("codes") or (), {"role": role, "mount": mount}, this=WHY)
-    output.text("\n".join([*lines, *([""] if remedy else []), *remedy]), data)
+    advice = filled_advice(data.get("codes") or (), {"role": role, "mount": mount}, this=WHY)
+    if advice:
+        lines += ["", *advice.lines]
+    output.text("\n".join(lines), {**data, **(advice.members if advice else {})})
     return Exit.DONE if data.get("verdict") == ADMITTED else Exit.FAILED
 
 

@@ -49,6 +49,8 @@ class ServiceRefused(CloudidError):
         self.errors = errors
         self.codes = codes
         self.document = document
+        self.path = ""
+        """The path that was requested."""
         self.about = ""
         """The path that it is about, where somebody asks for many at a time."""
         super().__init__("; ".join(errors) or f"it answered {status}")
@@ -151,9 +153,9 @@ class Service:
             response = self.send(request)
             wait = _retry_after(response)
             if response.status not in RETRIED or wait > self.address.timeout:
-                return _read(response)
+                return _read(response, path)
             self.pause(wait)
-        return _read(self.send(request))
+        return _read(self.send(request), path)
 
     def send(self, request: HttpRequest) -> HttpResponse:
         """One request, and its answer, whatever that is. Raises `web.Unreachable`."""
@@ -169,7 +171,7 @@ def _retry_after(response: HttpResponse) -> float:
     return max(seconds, SHORTEST_PAUSE) if math.isfinite(seconds) else math.inf
 
 
-def _read(response: HttpResponse) -> dict[str, Any]:
+def _read(response: HttpResponse, path: str) -> dict[str, Any]:
     document = web.document(response)
     if 200 <= response.status < 300:
         if response.body and not document:
@@ -178,4 +180,6 @@ def _read(response: HttpResponse) -> dict[str, Any]:
     said = (document.get(name) for name in ("errors", "codes"))
     errors, codes = (tuple(map(str, each)) if isinstance(each, list) else () for each in said)
     code = response.headers.get("x-service-error-code", "")
-    raise ServiceRefused(response.status, errors, codes or ((code,) if code else ()), document)
+    refusal = ServiceRefused(response.status, errors, codes or ((code,) if code else ()), document)
+    refusal.path = path.strip("/")
+    raise refusal

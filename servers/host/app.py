@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from structlog.typing import FilteringBoundLogger
 
+from cloudid_core.advice import ADVICE
 from cloudid_core.dispatch import Exchange
 from cloudid_core.effects import Instant, Program, within
 from cloudid_core.errors import Code, Refused, TimeIsUp
@@ -199,5 +200,13 @@ class App:
     def refuse(self, refusal: Refused, peer: str) -> Response:
         """The answer to what cannot be read as a request; `peer` is the address that it comes from."""
         self._host.measures.note_unreadable(refusal.code.wire)
-        self._log.info("refused", status=refusal.status, code=refusal.code.wire, remote_address=peer)
+        code, advice = refusal.code, ADVICE[refusal.code]
+        self._log.info(
+            "refused",
+            status=refusal.status,
+            code=code.wire,
+            remote_address=peer,
+            cause=advice.cause,
+            fix=advice.fix,
+        )
         return render_refusal(refusal)

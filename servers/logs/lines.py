@@ -30,6 +30,7 @@ COMMON: Final[Mapping[str, tuple[str, str]]] = {
 MEMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "accessor": (TEXT, "of the token that a login or a creation gave"),
     "attempts": (INTEGER, "how often it was tried"),
+    "cause": (TEXT, "the likely cause of a refusal, by its first code"),
     "claim": (TEXT, "name of the claim"),
     "code": ("text or integer", "of a refusal or a problem; of a worker that died: its exit code, negative: a signal"),
     "codes": (TEXTS, "codes of a refusal; absent if the request was not refused"),
@@ -41,6 +42,7 @@ MEMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "document": (TEXT, "the path below the issuer of what is published there"),
     "error": (TEXT, "class of a failure, such as `ProviderProblem`"),
     "expires_at": (NUMBER, "seconds since 1970"),
+    "fix": (TEXT, "what fixes the cause of a refusal"),
     "folder": (TEXT, "the folder of `apply_folder`"),
     "intent_id": (TEXT, "of an intent: `sys/leases/lookup` does not know it"),
     "job": (TEXT, "the background job"),
@@ -84,6 +86,9 @@ MEMBERS: Final[Mapping[str, tuple[str, str]]] = {
 
 FAILURE: Final = ("error", "reason", "where")
 """What tells a failure: ours by class and text, any other by class and place."""
+
+ADVICE: Final = ("cause", "fix")
+"""What the table of codes says of a refusal."""
 
 RECEIVED: Final = "request received"
 ANSWERED: Final = "request"
@@ -170,7 +175,12 @@ SERVER_LINES: Final = (
         ("logger", *FAILURE),
         "Something in the library that `logger` names. Its text is left out: it may hold secrets.",
     ),
-    Line("refused", "info", ("status", "code", "remote_address"), "What came was no request that could be read."),
+    Line(
+        "refused",
+        "info",
+        ("status", "code", "remote_address", *ADVICE),
+        "The bytes that arrived were not a request that could be read.",
+    ),
     Line("request failed", "error", FAILURE, _DEFECT),
     Line(
         "settings not reloaded",
@@ -246,6 +256,8 @@ def _members(event: type[Event]) -> tuple[str, ...]:
             members += Problem.__struct_fields__
         elif name == "time" and event is RequestAnswered:
             members.append("ms")
+        elif name == "codes":
+            members += ["codes", *ADVICE]
         elif name != "audit":
             members.append(name)
     return tuple(members)

@@ -9,6 +9,7 @@ import logging
 import sys
 import time
 import traceback
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partialmethod
 from typing import Any, Final
@@ -18,6 +19,7 @@ import structlog
 from attrs import define
 from structlog.typing import FilteringBoundLogger
 
+from cloudid_core.advice import advice_on, fill
 from cloudid_core.errors import CloudidError
 from cloudid_core.events import Event, RequestAnswered
 
@@ -125,9 +127,19 @@ class EventLog:
         del facts["type"]
         if isinstance(event, RequestAnswered):
             facts["ms"] = round((time.time() - facts.pop("time")) * 1000, 2)
+            if event.codes:
+                facts |= explain_codes(event.codes, mount=event.mount, role=event.role)
         if "problem" in facts:
             facts |= facts.pop("problem")
         self._file.write_line(level, facts)
+
+
+def explain_codes(codes: Iterable[str], **names: str) -> dict[str, str]:
+    """The cause and the fix of a refusal; empty for codes that the table does not have."""
+    advice = advice_on(codes)
+    if advice is None:
+        return {}
+    return {"cause": fill(advice.cause, names), "fix": fill(advice.fix, names)}
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:

@@ -20,8 +20,11 @@ from ..machine import streams
 GAP: Final = "  "
 NARROWEST: Final = 12
 """Characters of a column that is reduced."""
+JSON_ERRORS: Final = "cloudid.json_errors"
+"""The key in a context's `meta` that says whether errors are objects too, since an option asked for JSON."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 class Format(StrEnum):
@@ -34,6 +37,8 @@ class Output:
     """Where a command writes what it found. Standard output has the answer alone; notes go to standard error."""
 
     format: Format
+    is_json_requested: bool = False
+    """Whether an option asked for JSON, so that errors are JSON too."""
 
     def record(self, data: Mapping[str, Any]) -> None:
         """One thing: its members below each other, or an object. Long values go on in the lines below."""
@@ -105,21 +110,34 @@ def _lines_of(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
         yield GAP.join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip()
 
 
-def with_output(default: Format | None = None) -> Callable[[F], F]:
-    """Adds the option `--format`, and hands the command an `Output` as `output`.
+def _note_json(context: click.Context, _: click.Parameter, value: T) -> T:
+    """Have errors be JSON too, also those of the other options."""
+    context.meta[JSON_ERRORS] = context.meta.get(JSON_ERRORS) or value in (True, Format.JSON.value)
+    return value
 
-    `default` is the format without the option; `None`: a table on a terminal, JSON in a pipe.
+
+def with_output(default: Format | None = None) -> Callable[[F], F]:
+    """Adds the options `--format` and `--json`, and hands the command an `Output` as `output`.
+
+    `default` is the format without an option; `None`: a table on a terminal, JSON in a pipe.
     """
     shown = default.value if default else "table on a terminal, json in a pipe"
 
     def decorate(command: F) -> F:
         @click.option(
-            "--format", "format_", type=click.Choice([each.value for each in Format]), help=f"Default: {shown}."
+            "--format",
+            "format_",
+            type=click.Choice([each.value for each in Format]),
+            callback=_note_json,
+            help=f"Default: {shown}.",
         )
+        @click.option("--json", "is_json", is_flag=True, callback=_note_json, help="The same as --format json.")
         @functools.wraps(command)
-        def decorated(*args: Any, format_: str | None, **options: Any) -> Any:
-            found = Format(format_) if format_ else default or (Format.TABLE if sys.stdout.isatty() else Format.JSON)
-            return command(*args, output=Output(found), **options)
+        def decorated(*args: Any, format_: str | None, is_json: bool, **options: Any) -> Any:
+            is_json = is_json or format_ == Format.JSON
+            usual = default or (Format.TABLE if sys.stdout.isatty() else Format.JSON)
+            chosen = Format.JSON if is_json else Format(format_) if format_ else usual
+            return command(*args, output=Output(chosen, is_json), **options)
 
         return decorated  # type: ignore[return-value]
 

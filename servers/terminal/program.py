@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 from traceback import extract_tb
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -17,7 +18,7 @@ from cloudid_core.errors import CloudidError
 from .. import extras
 from ..machine import streams
 from ..runtime import INTERRUPTED, until_interrupted
-from .output import show_progress
+from .output import JSON_ERRORS, show_progress
 
 TRACEBACK: Final = "CLOUDID_TRACEBACK"
 """The environment variable that has a bug end a command with a traceback."""
@@ -37,6 +38,11 @@ class Failed(click.ClickException):
     """A command cannot do what it should; the text says why, and what to do."""
 
     exit_code = Exit.FAILED
+
+    def __init__(self, message: str, *, document: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.document: Mapping[str, Any] = document or {"errors": [message], "codes": []}
+        """The same for programs."""
 
 
 class Unusable(Failed):
@@ -99,8 +105,21 @@ def with_reasons(work: Callable[[], int | None]) -> int:
 
 def _invoke(command: click.Command, program: str, words: list[str], obj: object) -> int:
     with command.make_context(program, words, obj=obj) as context:
-        code = command.invoke(context)
+        try:
+            code = command.invoke(context)
+        except (Failed, CloudidError) as failure:
+            if not context.meta.get(JSON_ERRORS):
+                raise
+            return _complain_in_json(failure)
     return code if isinstance(code, int) else Exit.DONE
+
+
+def _complain_in_json(failure: Failed | CloudidError) -> int:
+    """Write an error as one line of JSON, for a program that asked for JSON."""
+    known = failure if isinstance(failure, Failed) else Failed(str(failure))
+    show_progress("")
+    streams.write(streams.STDERR, json.dumps(known.document, ensure_ascii=False) + "\n")
+    return known.exit_code
 
 
 def system_reason(error: OSError) -> str:

@@ -10,17 +10,24 @@ from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Final
 
+import attrs
+import msgspec
+
+from cloudid_core.advice import ADVICE
 from cloudid_core.effects import HttpRequest, HttpResponse
 from cloudid_core.messages.response import Request, Response
 
 PLACE: Final = "/ui/"
 CLOUD: Final = "/ui/cloud/"
 OURS: Final = "x-cloudid-ui"
+CODES: Final = "codes.json"
+"""Cause and fix of each error code, which the page shows below a refusal."""
 TYPES: Final[Mapping[str, str]] = {
     "index.html": "text/html; charset=utf-8",
     "icon.svg": "image/svg+xml",
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
+    CODES: "application/json",
 }
 SECURITY: Final[Mapping[str, str]] = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -39,7 +46,8 @@ class Page:
 
     def __init__(self, cloud: Cloud | None = None) -> None:
         folder = files(__package__) / "static"
-        self._files = {name: (folder / name).read_bytes() for name in TYPES}
+        self._files = {name: (folder / name).read_bytes() for name in TYPES if name != CODES}
+        self._files[CODES] = msgspec.json.encode({code.wire: attrs.asdict(advice) for code, advice in ADVICE.items()})
         self._cloud = cloud
 
     def answer(self, request: Request) -> Response | None:

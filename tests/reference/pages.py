@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from cloudid_core.advice import ADVICE
 from cloudid_core.auth_method import RULES
 from cloudid_core.catalog import CATALOG
-from cloudid_core.cures import CURES
 from cloudid_core.errors import Code
 from cloudid_core.forms import NOT_OFFERED
 from cloudid_core.health import HealthProblem
@@ -144,12 +144,12 @@ def _token(place: str, route: Route) -> str:
 
 
 def _codes() -> str:
-    """Every code, with its likely cause and cure, and the command that shows more, if there is one."""
+    """Every code, with its likely cause and its fix, and the command that shows more, if there is one."""
     rows = (
-        (f"`{code.wire}`", str(code.status), code.text, cure.cause, cure.cure, cure.command and f"`{cure.command}`")
-        for code, cure in ((code, CURES[code]) for code in Code)
+        (f"`{code.wire}`", str(code.status), code.text, row.cause, row.fix, row.command and f"`{row.command}`")
+        for code, row in ((code, ADVICE[code]) for code in Code)
     )
-    return table(("code", "status", "text", "likely cause", "cure", "see more with"), rows)
+    return table(("code", "status", "text", "likely cause", "fix", "see more with"), rows)
 
 
 def _provider_codes() -> str:

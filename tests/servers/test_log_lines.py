@@ -81,7 +81,7 @@ SAMPLES: Final[dict[str, Any]] = {
     "float | None": 1.5,
     "int": 2,
     "str": "some text",
-    "tuple[str, ...]": ("some", "texts"),
+    "tuple[str, ...]": ("internal_error", "text"),
     "Problem": Problem.of(ProviderProblem(401, "AADSTS7000215", "id")),
     "Problem | None": Problem("ValueError", "", ("a.py:1 f",)),
 }

@@ -65,6 +65,7 @@ def test_a_login_a_loan_that_ends_and_a_refusal_are_seen(fresh: Browser) -> None
     page.until("#objects", "1 × application")
     page.until("#logins", "bound_resource_group_mismatch")
     assert "prod-evil" in page.text("#logins .inside tbody tr")
+    assert "Fix: Add the group to `bound_resource_groups`" in page.text("#logins .inside .advice")
     lease = page.driver.find_element(By.CSS_SELECTOR, "[data-ends]").get_attribute("data-id")
     ask(page, "sys/leases/revoke", lease_id=lease)
     page.until("#leases", "Nothing is lent.")
@@ -273,6 +274,7 @@ def asked(target: str, method: str = "GET", *headers: str, page: Page | None = N
         ("/ui/", "GET", 200),
         ("/ui/?x", "HEAD", 200),
         ("/ui/page.js", "GET", 200),
+        ("/ui/codes.json", "GET", 200),
         ("/ui", "GET", 308),
         ("/ui/", "POST", 405),
         ("/ui/../settings.toml", "GET", 404),

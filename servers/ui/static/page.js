@@ -37,6 +37,16 @@ async function ask(path, body, method = body ? "POST" : "GET", as = token) {
   return said;
 }
 
+// Cause and fix of each error code, from the table that the terminal and the log use too.
+let advice = {};
+fetched("codes.json", { cache: "no-cache" }).then((answer) => answer.json()).then((codes) => { advice = codes; }).catch(() => {});
+function advised(codes, names = {}) {
+  const row = codes.map((each) => advice[each]).find(Boolean);
+  if (!row) return null;
+  const filled = (text) => text.replace(/\b(MOUNT|ROLE|PATH)\b/g, (name) => names[name.toLowerCase()] || name);
+  return make("div", { class: "advice" }, make("p", {}, `Cause: ${filled(row.cause)}`), make("p", {}, `Fix: ${filled(row.fix)}`));
+}
+
 async function askCloud(path, body) {
   const options = { method: body ? "POST" : "GET", headers: { "X-Cloudid-UI": "1" }, body: body && JSON.stringify(body) };
   const answer = await fetched(`cloud/${path}`, options);
@@ -102,7 +112,7 @@ async function show(id, work) {
     if (look !== looks) return failure;
     if (failure.status === 404) fill(id, none("There is nothing yet."));
     else if (failure.status === 403) fill(id, none("This token may not read it."));
-    else fill(id, none(`It cannot be read: ${failure.message}`));
+    else fill(id, ...[none(`It cannot be read: ${failure.message}`), advised(failure.codes ?? [])].filter(Boolean));
     return failure;
   }
 }
@@ -128,6 +138,7 @@ function checksOf(checks, key) {
   return [worst.length ? tell(worst) : null, passed.length ? fold(`${key} passed`, soft(`${passed.length} checks passed`), tell(passed)) : null];
 }
 
+const names = ({ mount, role }) => ({ mount: mount.replace(/\/$/, ""), role });
 async function logins() {
   const { data } = await ask("sys/internal/recent-logins");
   if (!data.logins.length && !data.unaccepted.length) return none("Nobody has logged in at this node yet.");
@@ -136,7 +147,7 @@ async function logins() {
     const many = refusal.count > 1 ? soft(`× ${refusal.count}`) : null;
     const summary = [pill("refused", "bad"), make("span", {}, "a token that was not accepted"), code(refusal.codes.join(", ")),
       many, soft(`${ago(refusal.time)} from ${refusal.remote_address}`)];
-    return fold(key, summary.filter(Boolean), make("div", { class: "inside" }, checksOf(refusal.checks, key)));
+    return fold(key, summary.filter(Boolean), make("div", { class: "inside" }, advised(refusal.codes, names(refusal)), checksOf(refusal.checks, key)));
   });
   const accepted = data.logins.slice(0, 25).map((login) => {
     const key = [login.verdict, login.role, login.principal_id, login.resource_id, ...login.codes].join(" ");
@@ -145,7 +156,7 @@ async function logins() {
     const summary = [pill(login.verdict, refused ? "bad" : "good"),
       make("strong", {}, short(login.resource_id || login.principal_id)), make("span", {}, "as ", code(login.role)),
       refused ? code(login.codes.join(", ")) : null, many, soft(`${ago(login.time)} from ${login.remote_address}`)];
-    return fold(key, summary.filter(Boolean), make("div", { class: "inside" }, soft(login.resource_id || login.principal_id), checksOf(login.checks, key)));
+    return fold(key, summary.filter(Boolean), make("div", { class: "inside" }, soft(login.resource_id || login.principal_id), advised(login.codes, names(login)), checksOf(login.checks, key)));
   });
   return [...accepted, ...unaccepted];
 }
@@ -325,9 +336,9 @@ at("why").addEventListener("submit", async (event) => {
     const login = fields.login.startsWith("{") ? { claims: JSON.parse(fields.login) } : { jwt: fields.login };
     const { data } = await ask(`${fields.mount.replace(/\/$/, "")}/explain`, { role: fields.role, ...login });
     const kind = { admitted: "good", refused: "bad" }[data.verdict] ?? "warn";
-    place.replaceChildren(make("p", {}, pill(data.verdict, kind), " ", code(data.codes.join(", "))), ...checksOf(data.checks, "explained").filter(Boolean));
+    place.replaceChildren(make("p", {}, pill(data.verdict, kind), " ", code(data.codes.join(", "))), ...[advised(data.codes, names(fields)), ...checksOf(data.checks, "explained")].filter(Boolean));
   } catch (failure) {
-    place.replaceChildren(none(failure.message));
+    place.replaceChildren(...[none(failure.message), advised(failure.codes ?? [], names(fields))].filter(Boolean));
   }
 });
 
@@ -337,7 +348,8 @@ async function act(work) {
   try {
     at("happened").textContent = await work();
   } catch (failure) {
-    at("happened").textContent = `${failure.message}${failure.codes?.length ? ` (${failure.codes.join(", ")})` : ""}`;
+    const text = `${failure.message}${failure.codes?.length ? ` (${failure.codes.join(", ")})` : ""}`;
+    at("happened").replaceChildren(...[text, advised(failure.codes ?? [], { mount: "cloud", role: "reader" })].filter(Boolean));
   }
   await look();
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -94,7 +95,7 @@ def test_what_is_missing_is_granted_by_the_command_that_mends_it(site: Site, clo
 def test_an_empty_secret_is_not_written(site: Site, cloudid: Shell) -> None:
     """An `az` that failed before the pipe leaves one; as a configuration it would be a managed identity."""
     shown = cloudid(*words(site, "cloud", "azure_roles"), "--client-id", "x", "--client-secret", os.devnull)
-    assert (shown.code, shown.err) == (1, f"error: the secret in {os.devnull} is empty\n")
+    assert (shown.code, json.loads(shown.err)["errors"]) == (1, [f"the secret in {os.devnull} is empty"])
 
 
 def test_a_wrong_secret_is_told_with_the_providers_code(site: Site, cloudid: Shell, tmp_path: Path) -> None:

@@ -64,9 +64,9 @@ def test_what_is_not_there_is_one_line(operator: Shell, words: list[str]) -> Non
 def test_a_path_that_nobody_knows_is_told_as_the_service_does(operator: Shell) -> None:
     shown = operator("read", "cloud/nowhere")
     assert (shown.code, shown.err.splitlines()[0]) == (1, "error: unsupported path (unsupported_path)")
-    assert shown.err.endswith("More: cloudid read cloud --help-path\n")
-    assert operator("list", "cloud/config").err.endswith("More: cloudid read cloud/config --help-path\n")
-    assert operator("read", "auth/cloud/rol").err.endswith("More: cloudid read auth/cloud --help-path\n")
+    assert shown.err.endswith("more: cloudid read cloud --help-path\n")
+    assert operator("list", "cloud/config").err.endswith("more: cloudid read cloud/config --help-path\n")
+    assert operator("read", "auth/cloud/rol").err.endswith("more: cloudid read auth/cloud --help-path\n")
 
 
 def test_an_answer_without_members_is_told_in_words(operator: Shell) -> None:

@@ -1,4 +1,4 @@
-"""Cures: every code has one."""
+"""Advice: every code has a cause and a fix."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 import pytest
 
 from cloudid_core import auth_method, secrets_engine
+from cloudid_core.advice import ADVICE, advice_on
 from cloudid_core.auth_method.explain import UNVERIFIED
 from cloudid_core.auth_method.explanation import RULES
-from cloudid_core.cures import CURES, cure_of
 from cloudid_core.errors import Code
 
 REFUSALS: Final[set[Code]] = {*UNVERIFIED, *(rule.code for rule in RULES), Code.ROLE_NOT_FOUND, Code.CONFIG_MISSING}
@@ -17,22 +17,23 @@ REFUSALS: Final[set[Code]] = {*UNVERIFIED, *(rule.code for rule in RULES), Code.
 
 @pytest.mark.parametrize("code", sorted(REFUSALS, key=str))
 def test_every_refusal_of_a_login_has_a_command_that_shows_more(code: Code) -> None:
-    assert CURES[code].command.split()[0] in ("cloudid", "GET", "LIST")
-    assert cure_of(code.wire) == CURES[code]
+    assert ADVICE[code].command.split()[0] in ("cloudid", "GET", "LIST")
 
 
 @pytest.mark.parametrize("code", Code)
-def test_every_code_has_a_cause_and_a_cure_in_sentences(code: Code) -> None:
-    cure = CURES[code]
-    assert all(text.endswith(".") and text[0].isupper() for text in (cure.cause, cure.cure))
+def test_every_code_has_a_cause_and_a_fix_in_sentences(code: Code) -> None:
+    advice = ADVICE[code]
+    assert all(text.endswith(".") and text[0].isupper() for text in (advice.cause, advice.fix))
+    assert advice_on([code.wire]) == advice
 
 
-def test_other_codes_have_none() -> None:
-    assert cure_of("of another service") is None
-    assert cure_of("internal_error") is None
+def test_advice_is_on_the_first_code_that_has_a_row() -> None:
+    assert advice_on(["of another service", Code.SEALED.wire, Code.NOT_FOUND.wire]) == ADVICE[Code.SEALED]
+    assert advice_on(["of another service"]) is None
+    assert advice_on([]) is None
 
 
 def test_a_mount_without_configuration_is_told_all_that_its_kind_needs() -> None:
     """Of either kind, since the code does not say which it is."""
     for name in {*auth_method.config.Config().missing, *secrets_engine.config.Config().missing}:
-        assert f"`{name}`" in CURES[Code.CONFIG_MISSING].cure
+        assert f"`{name}`" in ADVICE[Code.CONFIG_MISSING].fix

@@ -1,11 +1,12 @@
-"""What to do about a refusal: the likely cause of each error code, what mends it, and the command that shows more.
+"""The likely cause of each error code, its fix, and the command that shows more.
 
-The page of codes prints all rows, and commands print one below a refusal.
+The reference, the terminal, the page, and the log all take cause and fix from this table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from attrs import frozen
@@ -18,251 +19,259 @@ PERMISSIONS: Final = "GET MOUNT/permissions"
 TOKEN: Final = "GET auth/token/lookup-self"
 
 
+PLACEHOLDER: Final = re.compile(r"\b(?:MOUNT|ROLE|PATH)\b")
+
+
+def fill(text: str, names: Mapping[str, str]) -> str:
+    """Replace the placeholders of a text by `names`, whose keys are placeholders in lower case."""
+    return PLACEHOLDER.sub(lambda found: names.get(found[0].lower()) or found[0], text)
+
+
 @frozen
-class Cure:
-    """A row of the table. `command` is one of `cloudid`, or a request to the service; empty: none."""
+class Advice:
+    """A row of the table. `command` is a command of `cloudid`, or a request to the service; empty: there is none."""
 
     cause: str
-    cure: str
+    fix: str
     command: str = WHY
 
 
 _CLAIM: Final = "The login names another machine than its token does."
 _SAY_NOTHING: Final = "Let `cloudid login` fill in the fields, or send those that the token's claim has."
 
-_COMMON: Final[Mapping[Code, Cure]] = {
+_COMMON: Final[Mapping[Code, Advice]] = {
     # Before the token is believed
-    Code.JWT_MALFORMED: Cure(
+    Code.JWT_MALFORMED: Advice(
         "What was sent as `jwt` is no JSON web token, or only a part of one.",
         "Send the `access_token` of the metadata service's answer, without quotes and line breaks.",
         "cloudid login --role ROLE",
     ),
-    Code.LOGIN_REFUSED: Cure(
+    Code.LOGIN_REFUSED: Advice(
         "The token is not signed by a key of the mount's tenant.",
         "Ask for the token in the tenant that `MOUNT/config` names, or correct `tenant_id` there.",
     ),
-    Code.JWT_CLAIM_MISSING: Cure(
+    Code.JWT_CLAIM_MISSING: Advice(
         "The token lacks a claim that every token of a workload has: it is one of another kind.",
         "Send an access token of the cloud, not an id token.",
     ),
-    Code.JWT_ISSUER_MISMATCH: Cure(
+    Code.JWT_ISSUER_MISMATCH: Advice(
         "The token comes from another tenant, or from another environment of the cloud.",
         "Correct `tenant_id` and `environment` in `MOUNT/config`.",
     ),
-    Code.JWT_AUDIENCE_MISMATCH: Cure(
+    Code.JWT_AUDIENCE_MISMATCH: Advice(
         "The machine asked for a token of another audience than `resource` in `MOUNT/config`.",
         "Ask for exactly that audience, with its final slash if it has one: `--resource`.",
     ),
-    Code.JWT_TENANT_MISMATCH: Cure(
+    Code.JWT_TENANT_MISMATCH: Advice(
         "The machine belongs to another tenant.",
         "Mount the method once more for that tenant, and name the mount: `--mount`.",
     ),
-    Code.JWT_EXPIRED: Cure(
+    Code.JWT_EXPIRED: Advice(
         "The token is old, or the service's clock is ahead.",
         "Get a new token for each login, and let NTP keep the service's clock.",
         STATUS,
     ),
-    Code.JWT_NOT_YET_VALID: Cure(
+    Code.JWT_NOT_YET_VALID: Advice(
         "The service's clock is behind by more than `leeway`.", "Let NTP keep the service's clock.", STATUS
     ),
-    Code.JWT_EXPIRES_TOO_LATE: Cure(
+    Code.JWT_EXPIRES_TOO_LATE: Advice(
         "Tokens of managed identities last up to a day, and `max_jwt_exp` of the role is shorter.",
         "Raise `max_jwt_exp` of the role, or set it to 0.",
     ),
     # What the role demands
-    Code.ROLE_NOT_FOUND: Cure(
+    Code.ROLE_NOT_FOUND: Advice(
         "The role has another name, or is one of another mount.",
         "Name one of the roles of this mount: `--role`, `--mount`.",
         "LIST MOUNT/role",
     ),
-    Code.ROLE_NEWER_THAN_NODE: Cure(
+    Code.ROLE_NEWER_THAN_NODE: Advice(
         "A node of a later version wrote the role, with a bound that this node does not know.",
         "Upgrade this node. Until then, log in and write the role at a node of the later version.",
         "GET sys/health",
     ),
-    Code.ROLE_UNBOUND: Cure(
+    Code.ROLE_UNBOUND: Advice(
         "No `bound_*` list of the role has an entry, as in roles from before one had to.",
         "Set one of its `bound_*` lists.",
     ),
-    Code.SOURCE_ADDRESS_REFUSED: Cure(
+    Code.SOURCE_ADDRESS_REFUSED: Advice(
         "The login comes from an address outside `token_bound_cidrs`: perhaps that of a proxy.",
         "Add the network to `token_bound_cidrs`, or name the proxy in the server's setting `trusted_proxies`.",
     ),
-    Code.BOUND_TOKEN_TYPE_MISMATCH: Cure(
+    Code.BOUND_TOKEN_TYPE_MISMATCH: Advice(
         "The token is a person's, and the role is for workloads, or the other way about.",
         "Log in as a workload, or add `user` to `bound_token_types` of the role.",
     ),
-    Code.BOUND_SERVICE_PRINCIPAL_MISMATCH: Cure(
+    Code.BOUND_SERVICE_PRINCIPAL_MISMATCH: Advice(
         "The machine uses another identity than those of the role, or the list has client ids, not object ids.",
         "List the object id of the identity's principal, or choose the identity: `--client-id`.",
     ),
-    Code.BOUND_GROUP_MISMATCH: Cure(
+    Code.BOUND_GROUP_MISMATCH: Advice(
         "The identity is in none of the role's groups, or joined one after its token was made, up to a day ago.",
         "Put the identity's principal into a group of `bound_group_ids`, and wait for a new token.",
     ),
-    Code.BOUND_SUBSCRIPTION_MISMATCH: Cure(
+    Code.BOUND_SUBSCRIPTION_MISMATCH: Advice(
         "The machine is in another subscription.",
         "Add the subscription to `bound_subscription_ids`, or use another role.",
     ),
-    Code.BOUND_RESOURCE_GROUP_MISMATCH: Cure(
+    Code.BOUND_RESOURCE_GROUP_MISMATCH: Advice(
         "The machine is in another resource group.", "Add the group to `bound_resource_groups`, or use another role."
     ),
-    Code.BOUND_IDENTITY_MISMATCH: Cure(
+    Code.BOUND_IDENTITY_MISMATCH: Advice(
         "The token was given to the machine's own identity or to another one, or is for an audience of one's own.",
         "List the identity's resource id, choose the identity: `--client-id`, or bind its principal instead.",
     ),
-    Code.BOUND_VM_ID_MISMATCH: Cure(
-        "It is another virtual machine, or was deleted and made anew under its name.",
-        "Add what `az vm show --query vmId` says to `bound_vm_ids`, once you know who made it anew.",
+    Code.BOUND_VM_ID_MISMATCH: Advice(
+        "It is another virtual machine, or was deleted and recreated under its name.",
+        "Add what `az vm show --query vmId` says to `bound_vm_ids`, once you know who recreated it.",
     ),
-    Code.BOUND_LOCATION_MISMATCH: Cure(
+    Code.BOUND_LOCATION_MISMATCH: Advice(
         "The machine is at another location, or the role's list has a misspelt one.",
         "Add the location as `az account list-locations` spells it to `bound_locations`, or use another role.",
     ),
-    Code.BOUND_SCALE_SET_MISMATCH: Cure(
+    Code.BOUND_SCALE_SET_MISMATCH: Advice(
         "The machine is in another scale set, or in none.",
         "Add the scale set to `bound_scale_sets`, or use another role.",
     ),
-    Code.GROUPS_UNAVAILABLE: Cure(
+    Code.GROUPS_UNAVAILABLE: Advice(
         "The identity is in more groups than a token carries, and the directory does not know its principal.",
         "Check that the principal still exists, or put it into fewer groups.",
     ),
     # Which machine it is
-    Code.MACHINE_REQUIRED: Cure(
+    Code.MACHINE_REQUIRED: Advice(
         "The role binds machines, and the login does not say which machine it is.",
         "Send `subscription_id` and `resource_group_name`, as `cloudid login` does. For pods, bind principals.",
     ),
-    Code.MACHINE_CLAIM_MISSING: Cure(
+    Code.MACHINE_CLAIM_MISSING: Advice(
         "The token names no machine: only those for audiences of the cloud itself do, and never those of pods.",
         "Set `resource` in `MOUNT/config` to `https://management.azure.com/`, or bind the principal instead.",
     ),
-    Code.SUBSCRIPTION_MISMATCH: Cure(_CLAIM, _SAY_NOTHING),
-    Code.RESOURCE_GROUP_MISMATCH: Cure(_CLAIM, _SAY_NOTHING),
-    Code.VM_NAME_MISMATCH: Cure(_CLAIM, _SAY_NOTHING),
-    Code.VMSS_NAME_MISMATCH: Cure(_CLAIM, _SAY_NOTHING),
-    Code.RESOURCE_ID_MISMATCH: Cure(_CLAIM, _SAY_NOTHING),
-    Code.MACHINE_NOT_FOUND: Cure(
+    Code.SUBSCRIPTION_MISMATCH: Advice(_CLAIM, _SAY_NOTHING),
+    Code.RESOURCE_GROUP_MISMATCH: Advice(_CLAIM, _SAY_NOTHING),
+    Code.VM_NAME_MISMATCH: Advice(_CLAIM, _SAY_NOTHING),
+    Code.VMSS_NAME_MISMATCH: Advice(_CLAIM, _SAY_NOTHING),
+    Code.RESOURCE_ID_MISMATCH: Advice(_CLAIM, _SAY_NOTHING),
+    Code.MACHINE_NOT_FOUND: Advice(
         "The mount's credential may not read the machine, or the machine is gone.",
         "Assign the mount's principal the role Reader at the machine's subscription or resource group.",
         PERMISSIONS,
     ),
-    Code.MACHINE_IDENTITY_MISMATCH: Cure(
+    Code.MACHINE_IDENTITY_MISMATCH: Advice(
         "The identity was taken from the machine after its token was made, or has just been given to it.",
         "Check the machine's identities, and get a new token.",
     ),
     # The service and its provider
-    Code.CONFIG_MISSING: Cure(
+    Code.CONFIG_MISSING: Advice(
         "The mount is not configured, or `--mount` names another one.",
         "Write `tenant_id` to `MOUNT/config`, with `resource` to admit logins or `subscription_id` to lend, "
         "or name the mount: `--mount`.",
         "cloudid connect azure MOUNT",
     ),
-    Code.PLATFORM_IDENTITY_UNAVAILABLE: Cure(
+    Code.PLATFORM_IDENTITY_UNAVAILABLE: Advice(
         "The mount has no client secret, and the machine of the service has no identity.",
         "Write `client_id` and `client_secret` to its configuration, or give the service's machine an identity.",
         PERMISSIONS,
     ),
-    Code.CREDENTIAL_UNUSABLE: Cure(
+    Code.CREDENTIAL_UNUSABLE: Advice(
         "What the mount proves itself with cannot be read.", "Do what the text of the error says.", PERMISSIONS
     ),
-    Code.PROVIDER_SECRET_REFUSED: Cure(
+    Code.PROVIDER_SECRET_REFUSED: Advice(
         "The client secret of the mount is wrong, expired, or its id was written in place of its value.",
         "Write a new `client_secret` to the mount's configuration.",
         PERMISSIONS,
     ),
-    Code.PROVIDER_ASSERTION_REFUSED: Cure(
+    Code.PROVIDER_ASSERTION_REFUSED: Advice(
         "The provider has no federated credential with exactly this issuer, subject and audience.",
         "Compare them with those of docs/how-to/workload-identity.md.",
         PERMISSIONS,
     ),
-    Code.PROVIDER_PERMISSION_DENIED: Cure(
+    Code.PROVIDER_PERMISSION_DENIED: Advice(
         "The mount's principal lacks a permission, or has had it for less than some minutes.",
         "Assign what the command shows as missing.",
         PERMISSIONS,
     ),
-    Code.PROVIDER_REFUSED: Cure(
+    Code.PROVIDER_REFUSED: Advice(
         "The provider refuses what the mount asks, for a reason of its own.",
         "Look up the provider's code, which the server's log and the mount's `permissions` tell.",
         PERMISSIONS,
     ),
-    Code.PROVIDER_TENANT_UNKNOWN: Cure(
+    Code.PROVIDER_TENANT_UNKNOWN: Advice(
         "The `tenant_id` of the mount is misspelt, or the tenant is in another environment of the cloud.",
         "Correct `tenant_id` and `environment` in the mount's configuration.",
         PERMISSIONS,
     ),
-    Code.PROVIDER_APPLICATION_UNKNOWN: Cure(
+    Code.PROVIDER_APPLICATION_UNKNOWN: Advice(
         "The `client_id` of the mount is misspelt, or its application is gone, or in another tenant.",
         "Correct `client_id` and `tenant_id` in the mount's configuration.",
         PERMISSIONS,
     ),
-    Code.PROVIDER_PRINCIPAL_DISABLED: Cure(
+    Code.PROVIDER_PRINCIPAL_DISABLED: Advice(
         "The service principal of the mount's application was deleted or never created, or sign-in is disabled.",
         "Run `az ad sp create --id CLIENT_ID`, or enable the application under Enterprise applications.",
         PERMISSIONS,
     ),
-    Code.PROVIDER_ACCESS_BLOCKED: Cure(
+    Code.PROVIDER_ACCESS_BLOCKED: Advice(
         "A Conditional Access policy for workload identities blocks the address that the server calls from.",
         "Add the server's address to the policy's named locations, or exclude the application from the policy.",
         PERMISSIONS,
     ),
-    Code.PROVIDER_RESOURCE_UNKNOWN: Cure(
+    Code.PROVIDER_RESOURCE_UNKNOWN: Advice(
         "The resource is misspelt, or its application has no service principal in the tenant.",
         "Correct the scope, or run `az ad sp create --id` with the client id of the resource's application.",
         PERMISSIONS,
     ),
-    Code.PROVIDER_SCOPE_MISSING: Cure(
+    Code.PROVIDER_SCOPE_MISSING: Advice(
         "A scope in the role's `azure_roles` was deleted, or belongs to another tenant.",
         "Create the resource group again, or write the role with a scope that exists.",
         "GET MOUNT/roles/ROLE",
     ),
-    Code.PROVIDER_NOT_REGISTERED: Cure(
+    Code.PROVIDER_NOT_REGISTERED: Advice(
         "The subscription has never used the resource provider of a machine's or a scope's resource type.",
         "Run `az provider register --namespace NAMESPACE`: the message in the subscription's activity log names it.",
         PERMISSIONS,
     ),
-    Code.PROVIDER_POLICY_REFUSED: Cure(
+    Code.PROVIDER_POLICY_REFUSED: Advice(
         "An app management policy limits the lifetime or type of credentials, or requires a reference.",
         "Set `max_secret_ttl` or `service_management_reference` of the mount's configuration as the tenant requires.",
         "GET MOUNT/config",
     ),
-    Code.PROVIDER_UNREACHABLE: Cure(
+    Code.PROVIDER_UNREACHABLE: Advice(
         "The server cannot reach the cloud: name service, proxy or firewall.",
         "Let the server reach the login service, the resource manager and the directory on port 443.",
         STATUS,
     ),
-    Code.PROVIDER_THROTTLED: Cure(
+    Code.PROVIDER_THROTTLED: Advice(
         "The cloud limits the mount's requests.",
         "Try again later, and log in less often: tokens can be renewed.",
         STATUS,
     ),
-    Code.SELF_TARGET: Cure(
+    Code.SELF_TARGET: Advice(
         "The role points at an application that the service proves itself with.",
         "Use an application of its own for the role.",
         "GET MOUNT/roles/ROLE",
     ),
     # The client
-    Code.PERMISSION_DENIED: Cure(
+    Code.PERMISSION_DENIED: Advice(
         "The token is missing, expired or revoked, its policies do not allow this, or `--mount` names no method.",
         "Log in again; if that does not help, a policy of the role must allow the path.",
         TOKEN,
     ),
-    Code.NO_HANDLER: Cure("Nothing is mounted at this path.", "Correct the path, or `--mount`.", "GET sys/mounts"),
-    Code.UNSUPPORTED_PATH: Cure(
+    Code.NO_HANDLER: Advice("Nothing is mounted at this path.", "Correct the path, or `--mount`.", "GET sys/mounts"),
+    Code.UNSUPPORTED_PATH: Advice(
         "It is misspelt, or a path of other services.", "Correct the path.", "cloudid read MOUNT --help-path"
     ),
-    Code.UNSUPPORTED_OPERATION: Cure(
+    Code.UNSUPPORTED_OPERATION: Advice(
         "The path takes other methods.",
         "Use one that it takes: the header `Allow` has them.",
         "cloudid read PATH --help-path",
     ),
-    Code.LOGINS_THROTTLED: Cure(
+    Code.LOGINS_THROTTLED: Advice(
         "Many logins from this address had no valid token: it was forged, expired or meant for another audience.",
         "Fix what sends them, and wait a minute.",
     ),
-    Code.RATE_LIMIT_EXCEEDED: Cure(
+    Code.RATE_LIMIT_EXCEEDED: Advice(
         "A quota of requests is used up.", "Try again later, or raise the quota.", "LIST sys/quotas/rate-limit"
     ),
-    Code.LEASE_COUNT_EXCEEDED: Cure(
+    Code.LEASE_COUNT_EXCEEDED: Advice(
         "A quota of leases is used up.",
         "Revoke leases that nobody needs, or raise the quota.",
         "LIST sys/quotas/lease-count",
@@ -292,7 +301,7 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
     Code.NOT_FOUND: ("Nothing has this name, or it has been deleted.", "List what is there: `cloudid list PATH`."),
     Code.CLIENT_TOO_SLOW: (
         "The request took longer than `head_timeout` or `body_timeout`.",
-        "Mend the network, or raise it.",
+        "Fix the network, or raise the setting.",
     ),
     Code.BODY_TOO_LARGE: ("The body is longer than `body_limit`, or than its route takes.", "Send less, or raise it."),
     Code.TARGET_TOO_LONG: ("The path with its query is too long.", "Send the parameters in the body."),
@@ -316,16 +325,16 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
         "The cloud has a failure of its own.",
         "Try again; look at the provider's own page if it lasts.",
     ),
-    Code.STORE_UNAVAILABLE: ("The database is away, or the disk is full.", "Mend what the log says."),
+    Code.STORE_UNAVAILABLE: ("The database is away, or the disk is full.", "Fix what the server's log names."),
     Code.STORE_CONTENDED: ("Many requests change the same at once.", "Try again, and let fewer change it."),
     Code.COMMIT_UNRESOLVED: (
         "The connection to the database broke amid a write.",
         "Read what is there, and try again.",
     ),
-    Code.ENTRY_DAMAGED: ("It was changed outside of the service.", "Write it anew, delete it, or restore a backup."),
+    Code.ENTRY_DAMAGED: ("It was changed outside of the service.", "Rewrite it, delete it, or restore a backup."),
     Code.TOO_MANY_CONNECTIONS: ("There are `connection_limit` clients.", "Close idle ones, add nodes, or raise it."),
     Code.TOO_MANY_BODIES: ("Large bodies at once need more than `body_memory`.", "Try again, or raise it."),
-    Code.AUDIT_UNAVAILABLE: ("No audit device could write.", "Mend the one that the log names, or enable another."),
+    Code.AUDIT_UNAVAILABLE: ("No audit device could write.", "Fix the device that the log names, or enable another."),
     Code.SEALED: ("The store was made with another master key.", "Start the server with the right key file."),
     Code.NOT_INITIALISED: ("The store is new, or another one.", "Run `cloudid init`, or correct the setting `store`."),
     Code.DEADLINE_PASSED: (
@@ -335,7 +344,7 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
     # Configuration and roles
     Code.CONFIG_INVALID: (
         "It was written before a rule became stricter.",
-        "Write the fields that the text names anew.",
+        "Rewrite the fields that the text names.",
     ),
     Code.REFERENCE_NOT_FOUND: (
         "It is misspelt or deleted, or hidden from the mount's principal.",
@@ -355,12 +364,12 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
         "A window is set without a schedule.",
         "Set `rotation_schedule`, or the window to 0.",
     ),
-    Code.NO_LONGER_ADMITTED: ("Machine or role have changed; the text has the check.", "Mend that, and log in anew."),
+    Code.NO_LONGER_ADMITTED: ("Machine or role have changed; the text has the check.", "Fix that, and log in again."),
     # Tokens, policies and mounts
-    Code.TOKEN_NOT_RENEWABLE: ("The token was made so, or has no end.", "Log in anew."),
+    Code.TOKEN_NOT_RENEWABLE: ("The token was made so, or has no end.", "Log in again."),
     Code.TOKEN_PAST_MAX_TTL: (
         "The token has lived as long as it may.",
-        "Log in anew, or raise the maximum of role or mount.",
+        "Log in again, or raise the maximum of role or mount.",
     ),
     Code.TOKEN_NOT_FOUND: ("The token has ended, or its accessor is mistyped.", "Look at `LIST auth/token/accessors`."),
     Code.BATCH_TOKEN_UNSUPPORTED: ("Batch tokens are not stored.", "Use a service token: `token_type`."),
@@ -372,11 +381,11 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
     ),
     Code.WRAPPING_TOKEN_INVALID: (
         "It was unwrapped already, or is too old.",
-        "Ask anew; if it was not you, the answer was read.",
+        "Repeat the request; if you did not unwrap it, someone else read the answer.",
     ),
     Code.WRAPPING_NOT_ALLOWED: ("A header `X-Vault-Wrap-TTL` came without a token.", "Leave it out."),
     Code.WRAPPED_ANSWER_TOO_LARGE: ("The answer is longer than 256 KiB.", "Ask for less, or without wrapping."),
-    Code.POLICY_INVALID: ("The text breaks a rule of the policy language.", "Mend what the error names."),
+    Code.POLICY_INVALID: ("The text breaks a rule of the policy language.", "Fix what the error names."),
     Code.POLICY_PROTECTED: ("Nobody changes `root`, or deletes what is built in.", "Write another policy."),
     Code.POLICY_NOT_SUBSET: ("Its parent or token role lacks a policy.", "Ask for fewer, or have the parent get them."),
     Code.ROOT_POLICY_REFUSED: ("The policies have `root`.", "List another: root tokens come from root tokens alone."),
@@ -468,13 +477,42 @@ _OTHERS: Final[Mapping[Code, tuple[str, str]]] = {
     Code.ROOT_SECRET_SHARED: ("Two mounts have one secret.", "Give each one of its own, or send `force`."),
 }
 
-CURES: Final[Mapping[Code, Cure]] = {
+_SHOWN_BY: Final[Mapping[Code, str]] = {
+    Code.STORE_UNAVAILABLE: STATUS,
+    Code.AUDIT_UNAVAILABLE: STATUS,
+    Code.SEALED: STATUS,
+    Code.NOT_INITIALISED: STATUS,
+    Code.REVOCATION_PENDING: STATUS,
+    Code.PROVIDER_FAILED: STATUS,
+    Code.PROVIDER_QUOTA_EXCEEDED: PERMISSIONS,
+    Code.CONFIG_INVALID: "GET MOUNT/config",
+    Code.CEILING_EXCEEDED: "GET MOUNT/ceiling",
+    Code.ROOT_SECRET_SHARED: "GET MOUNT/rotation",
+    Code.ROOT_SECRETS_LEFT: "GET MOUNT/rotation",
+    Code.ROLE_WITHOUT_SECRET: "GET MOUNT/static-roles/ROLE",
+    Code.ROLE_WITHOUT_TOKENS: "GET MOUNT/roles/ROLE",
+    Code.TOKEN_SCOPE_NOT_ALLOWED: "GET MOUNT/roles/ROLE",
+    Code.TOKEN_PAST_MAX_TTL: TOKEN,
+    Code.TOKEN_NOT_RENEWABLE: TOKEN,
+    Code.TOKEN_RESTRICTED: TOKEN,
+    Code.TOKEN_NOT_FOUND: "LIST auth/token/accessors",
+    Code.MOUNT_NOT_FOUND: "GET sys/mounts",
+    Code.MOUNT_PATH_IN_USE: "GET sys/mounts",
+    Code.AUDIT_DEVICE_NOT_FOUND: "GET sys/audit",
+    Code.AUDIT_DEVICE_UNUSABLE: "GET sys/audit",
+    Code.AUDITED_HEADER_NOT_FOUND: "GET sys/config/auditing/request-headers",
+    Code.FOLDERS_TOO_MANY: "LIST sys/applied",
+}
+"""What shows more of a code of `_OTHERS`, where a request does."""
+
+ADVICE: Final[Mapping[Code, Advice]] = {
     **_COMMON,
-    **{code: Cure(cause, cure, "") for code, (cause, cure) in _OTHERS.items()},
+    **{code: Advice(cause, fix, _SHOWN_BY.get(code, "")) for code, (cause, fix) in _OTHERS.items()},
 }
 
+_BY_WIRE: Final = {code.wire: advice for code, advice in ADVICE.items()}
 
-def cure_of(code: str) -> Cure | None:
-    """The cure of a code as the service answers it, if there is a command that shows more."""
-    found = CURES[Code[code.upper()]] if code.upper() in Code.__members__ else None
-    return found if found and found.command else None
+
+def advice_on(codes: Iterable[str]) -> Advice | None:
+    """Return the advice on the first of these codes that the table has; codes are as the service answers them."""
+    return next((_BY_WIRE[code] for code in codes if code in _BY_WIRE), None)
