@@ -125,7 +125,7 @@ class SecretsEngine(Installation):
         self.must("PUT", "sys/leases/revoke-prefix/cloud", {"sync": False})
         self.converge()
 
-    def signs_in(self, client_id: str, client_secret: str) -> bool:
+    def signs_in(self, client_id: str, client_secret: str, **_: str) -> bool:
         """Whether the token endpoint accepts these credentials now."""
         form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": client_secret}
         body = urlencode({**form, "scope": "https://graph.microsoft.com/.default"}).encode()

@@ -403,7 +403,7 @@ class Installation(World):
         """What the service has deleted at the cloud, and can still be restored."""
         return self.simulator.ledger.soft_deleted()
 
-    def accepts(self, client_id: str, client_secret: str) -> bool:
+    def accepts(self, client_id: str, client_secret: str, **_: str) -> bool:
         """Whether these credentials are good in truth, even if a front-end of the cloud does not know it yet."""
         application = self.simulator.world.directory.application_of(client_id)
         passwords = application.passwords if application else ()

@@ -43,7 +43,9 @@ SECRET_MARGIN: Final = 3600
 """Seconds by which the provider's secret outlives the longest lease, never past an explicit cap."""
 NO_ROLE: Final = "the role does not exist"
 CREDENTIALS: Final = Answers(
-    data=schemas.members(TEXT="client_id client_secret"), lease=True, refusals=(Code.ROLE_CHANGE_PENDING, *PROVIDER)
+    data=schemas.members(TEXT="client_id client_secret tenant_id subscription_id"),
+    lease=True,
+    refusals=(Code.ROLE_CHANGE_PENDING, *PROVIDER),
 )
 
 
@@ -59,6 +61,7 @@ class Plan:
     ttl: int
     ends_at: Instant
     """When the provider's secret is to end."""
+    subscription_id: str
     warnings: tuple[str, ...]
 
 
@@ -75,7 +78,8 @@ class Made:
 async def generate_credentials(call: Call) -> Answer:
     """Gives the client id and secret of a service principal, under a lease.
 
-    Nothing is left behind if that fails.
+    Nothing is left behind if that fails. `tenant_id` and `subscription_id` are what a login with them needs besides:
+    the subscription is the only one that the role assigns rights in, otherwise that of the configuration.
     """
     if call.token.last_use:
         raise Refused(Code.TOKEN_USED_UP)
@@ -97,7 +101,12 @@ async def generate_credentials(call: Call) -> Answer:
         call.held.lease_id = call.held.mount_id = call.held.intent_id = ""
         raise
     return Answer(
-        data={"client_id": client_id, "client_secret": secret.reveal()},
+        data={
+            "client_id": client_id,
+            "client_secret": secret.reveal(),
+            "tenant_id": client.tenant,
+            "subscription_id": plan.subscription_id,
+        },
         lease_id=lease.id,
         lease_duration=round(lease.expires_at - lease.issued_at),
         renewable=True,
@@ -127,7 +136,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
         raise Refused(Code.NOT_FOUND, NO_ROLE)
     config, client, config_expects = await in_use(context, mount, call.deadline)
     await may_issue_for(context, mount, config, client, role.record)
-    plan = await _plan(call, client, role.record, name)
+    plan = await _plan(call, client, role.record, name, role.record.subscription or config.subscription_id)
     call.held.lease_id, call.held.mount_id, call.held.intent_id = _lease_id(call, plan), mount.id, plan.id
     at_stake, expects = evolve(plan.provisioned, purge=True), {**role.expected, **config_expects}
     room = await room_for_lease(context, mounts, mount.id, name, role.record.max_leases)
@@ -137,7 +146,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
     return client, plan, intent
 
 
-async def _plan(call: Call, client: Client, role: Role, name: str) -> Plan:
+async def _plan(call: Call, client: Client, role: Role, name: str, subscription_id: str) -> Plan:
     terms = role.terms(call.context, call.mount)
     granted = grant_life(terms, start=call.now, now=call.now)
     intent_id = await new_id()
@@ -159,6 +168,7 @@ async def _plan(call: Call, client: Client, role: Role, name: str) -> Plan:
         assignments=planned,
         ttl=granted.ttl,
         ends_at=call.now + min(terms.effective_max + SECRET_MARGIN, role.cap),
+        subscription_id=subscription_id,
         warnings=granted.warnings,
     )
 

@@ -156,6 +156,13 @@ class Role(AsWritten):
         }
 
     @property
+    def subscription(self) -> str:
+        """The only subscription that its assignments name; empty if they name none or several."""
+        heads = [grant.scope.split("/")[1:3] for grant in self.azure_roles]
+        named = {head[1].lower() for head in heads if len(head) == 2 and head[0].lower() == "subscriptions"}
+        return named.pop() if len(named) == 1 else ""
+
+    @property
     def cap(self) -> int:
         """The longest that a lease and its secret may live, in seconds."""
         return self.explicit_max_ttl or TEN_YEARS

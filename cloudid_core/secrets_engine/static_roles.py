@@ -131,7 +131,7 @@ class DeleteForm:
 
 MEMBERS: Final = schemas.joined(shown_members(StaticRole), STATE, schemas.members(INTEGER="ttl"))
 CREDENTIALS: Final = schemas.members(
-    TEXT="client_id client_secret secret_id",
+    TEXT="client_id client_secret tenant_id subscription_id secret_id",
     expiration=schemas.nullable(schemas.TIME),
     last_rotation=schemas.nullable(schemas.TIME),
     ttl=schemas.nullable(schemas.INTEGER),
@@ -264,6 +264,7 @@ async def read_credentials(call: Call) -> Answer:
     context, mount, name = call.context, call.mount, capture_name(call)
     await require_live(context.records, mount)
     await may_rotate(context, mount, name, call.deadline)
+    config, client, _ = await in_use(context, mount, call.deadline)
     role = (await find_static_role(context, mount, name)).record
     if role.proof != SECRET:
         raise Refused(Code.ROLE_GIVES_TOKENS)
@@ -276,6 +277,8 @@ async def read_credentials(call: Call) -> Answer:
     data = {
         "client_id": role.client_id,
         "client_secret": role.client_secret.reveal(),
+        "tenant_id": client.tenant,
+        "subscription_id": config.subscription_id,
         "secret_id": key.id if key else "",
         "expiration": shown_time(key.expires_at if key else None),
         "last_rotation": shown_time(rotation.record.rotated_at if rotation else None),

@@ -73,7 +73,13 @@ def _configure(context: click.Context, _: click.Parameter, name: str | None) -> 
     metavar="SOURCE=FILE",
     help="Keep what SOURCE lends in FILE: login, or a path like cloud/creds/ROLE or cloud/token/ROLE?scope=SCOPE.",
 )
-@click.option("--tenant", default="", envvar="AZURE_TENANT_ID", metavar="ID", help="Written beside credentials.")
+@click.option(
+    "--tenant",
+    default="",
+    envvar="AZURE_TENANT_ID",
+    metavar="ID",
+    help="Written beside credentials if the service does not return the tenant.",
+)
 @click.option("--on-change", default="", metavar="COMMAND", help="Run this when files have changed; without a shell.")
 @click.option("--signal", "signalled", type=click.Choice(SIGNALS), help="Send this to CMD when files have changed.")
 @click.option("--restart", is_flag=True, help="Restart CMD on a change; it finds what is lent in its environment too.")

@@ -1,23 +1,40 @@
-"""`cloudid creds`: lends credentials of the cloud."""
+"""`cloudid creds`: issues credentials for Azure."""
 
 from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from typing import Final
 
 import click
 
-from ..client import TOKEN_VARIABLES, Address, Service, ServiceRefused, Unreachable, require_program, run_command
+from ..client import (
+    AZURE,
+    TERRAFORM,
+    TOKEN_VARIABLES,
+    Address,
+    Service,
+    ServiceRefused,
+    Unreachable,
+    dotenv,
+    require_program,
+    run_command,
+    variables_of,
+)
 from ..terminal import Failed, Output, with_output, without_slashes
 from .connection import Executing, executing, service_with_token, tell, told, with_address
 
-VARIABLES: Final = {
-    "client_id": "AZURE_CLIENT_ID",
-    "client_secret": "AZURE_CLIENT_SECRET",
-    "tenant_id": "AZURE_TENANT_ID",
+FORMS: Final[Mapping[str, tuple[Mapping[str, str], ...]]] = {
+    "azure": (AZURE,),
+    "terraform": (TERRAFORM,),
+    "github": (AZURE, TERRAFORM),
+    "dotenv": (AZURE, TERRAFORM),
 }
-"""Where the vendor's libraries look for credentials."""
+"""The forms of --env, and the variables of each."""
+SHELLS: Final = ("azure", "terraform")
+GITHUB: Final = "github"
+SUBSCRIPTIONS: Final = ("AZURE_SUBSCRIPTION_ID", "ARM_SUBSCRIPTION_ID")
 
 
 @click.command("creds", cls=Executing)
@@ -28,10 +45,18 @@ VARIABLES: Final = {
     default="",
     envvar="AZURE_TENANT_ID",
     metavar="ID",
-    help="Default: AZURE_TENANT_ID, or that of the mount where the token may read cloud/config.",
+    help="Used if the service does not return the tenant. Default: AZURE_TENANT_ID.",
 )
 @with_address
-@click.option("--env", "exports", is_flag=True, help=f"Print lines for a shell: {', '.join(VARIABLES.values())}.")
+@click.option(
+    "--env",
+    "form",
+    type=click.Choice([*FORMS]),
+    is_flag=False,
+    flag_value="azure",
+    help="Print variables: azure (AZURE_*) and terraform (ARM_*) as lines for a shell, dotenv and github as NAME=value"
+    " with both; github also masks the secret in the log. Alone: azure.",
+)
 @executing
 @with_output()
 def creds(
@@ -39,50 +64,61 @@ def creds(
     mount: str,
     tenant: str,
     address: Address,
-    exports: bool,
+    form: str | None,
     command: tuple[str, ...],
     output: Output,
 ) -> int | None:
-    """Lend credentials of the cloud.
+    """Issue credentials for Azure.
 
-    With --exec they are lent to one command, and their lease ends with it, however the command ends; the exit code is
-    that of the command. Otherwise the lease ends by itself; its id is on standard error.
+    With --exec a command gets them as AZURE_* and ARM_* variables, but not the caller's own token. The lease ends with
+    the command, however it ends, and the exit code is that of the command. Otherwise the lease expires by itself; its
+    id is on standard error.
     """
-    if sum((exports, output.is_json_requested, bool(command))) > 1:
+    if sum((form is not None, output.is_json_requested, bool(command))) > 1:
         raise click.UsageError("--env, --json and --exec exclude each other")
     if command:
         require_program(command)
     with told(role=role, mount=mount):
         service = service_with_token(address)
-        found = {"tenant_id": tenant or _tenant_of(service, mount)}
-        lent = service.read(f"{mount}/creds/{role}")
-        lease, seconds = str(lent.get("lease_id") or ""), lent.get("lease_duration")
+        answer = service.read(f"{mount}/creds/{role}")
+        lease, seconds = str(answer.get("lease_id") or ""), answer.get("lease_duration")
         tell(f"lease {lease}: {seconds} seconds")
-        if not found["tenant_id"]:
-            tell("the tenant is not known: give --tenant, or set AZURE_TENANT_ID")
-        data = dict(lent.get("data") or {})
-        known = data | found
-        variables = {variable: str(known[name]) for name, variable in VARIABLES.items() if known.get(name)}
-        if (command or exports) and (unprintable := [name for name in variables if not variables[name].isprintable()]):
+        data = dict(answer.get("data") or {})
+        data["tenant_id"] = data.get("tenant_id") or tenant
+        if not data["tenant_id"]:
+            tell("the service did not return the tenant: give --tenant, or set AZURE_TENANT_ID")
+        issued = {name: str(data[name]) for name in AZURE if data.get(name)}
+        unprintable = [name for name, value in issued.items() if not value.isprintable()]
+        if (command or form) and unprintable:
             raise Failed(f"the service sent control characters for {', '.join(unprintable)}: revoke {lease}")
         if command:
-            # The command gets what it was started for, and not the caller's own token.
-            kept = {name: value for name, value in os.environ.items() if name not in TOKEN_VARIABLES}
-            environment = {**kept, **variables}
-            return run_command(command, environment, lambda: _end(service, lease))
-    if exports:
-        click.echo("\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
+            return run_command(command, _environment(issued), lambda: _end(service, lease))
+    if form:
+        _print(form, issued)
     else:
-        output.record({**data, **found, "lease_id": lease, "lease_duration": seconds})
+        output.record({**data, "lease_id": lease, "lease_duration": seconds})
     return None
 
 
-def _tenant_of(service: Service, mount: str) -> str:
-    """The tenant that the mount lends in; empty if the token may not know it."""
-    try:
-        return str(service.read(f"{mount}/config")["data"]["tenant_id"])
-    except (ServiceRefused, Unreachable, KeyError, TypeError):
-        return ""
+def _environment(issued: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a command: with the credentials, and without the caller's own token.
+
+    A subscription that the caller has chosen stays: it is where to work, not who is working.
+    """
+    kept = {name: value for name, value in os.environ.items() if name not in TOKEN_VARIABLES}
+    chosen = {name: kept[name] for name in SUBSCRIPTIONS if kept.get(name)}
+    return {**kept, **variables_of(issued), **chosen}
+
+
+def _print(form: str, issued: Mapping[str, str]) -> None:
+    """Print the variables. GitHub reads commands from both streams of a step, so the mask does not mix with them."""
+    variables = {names[name]: value for names in FORMS[form] for name, value in issued.items()}
+    if form == GITHUB:
+        click.echo(f"::add-mask::{issued.get('client_secret', '')}", err=True)
+    if form in SHELLS:
+        click.echo("\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
+    else:
+        click.echo(dotenv(variables), nl=False)
 
 
 def _end(service: Service, lease: str) -> None:

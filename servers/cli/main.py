@@ -55,7 +55,7 @@ SECTIONS: Final = {
     "Use it": (
         ("login", "Log in as this machine", "cli.login:login"),
         ("agent", "Stay logged in, and keep files with the token and with what is lent", "cli.agent:agent"),
-        ("creds", "Lend credentials of the cloud", "cli.creds:creds"),
+        ("creds", "Issue credentials for Azure", "cli.creds:creds"),
         ("why", "Explain why a login is refused", "cli.why:why"),
         ("status", "Say whether the service is healthy, and what is wrong", "cli.status:status"),
         ("read", "Read what is at a path", "cli.verbs:read"),

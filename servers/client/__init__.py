@@ -8,5 +8,6 @@ from .agent import LOGIN, Agent, Kept
 from .commands import STOPS, NoSuchCommand, exit_code, require_program, run_command
 from .identity import KINDS, RESOURCE, Identity, NoIdentity, Surroundings, find_identity, identity_of_token
 from .service import Address, Service, ServiceRefused
-from .tokens import VARIABLES as TOKEN_VARIABLES
 from .tokens import find_token, store_token
+from .variables import AZURE, TERRAFORM, dotenv, variables_of
+from .variables import TOKENS as TOKEN_VARIABLES

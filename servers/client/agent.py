@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import shlex
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,6 +24,7 @@ from ..web import Unreachable
 from .identity import Identity, NoIdentity
 from .service import Service, ServiceRefused
 from .tokens import TokenFileRefused, write_private
+from .variables import NAMES, dotenv, variables_of
 
 LOGIN: Final = "login"
 """The source of the agent's own token."""
@@ -34,14 +34,6 @@ RENEW_AT: Final = (0.6, 0.75)
 SHORTEST: Final = 0.5
 LONGEST: Final = 86400.0
 """Seconds between two looks at something that lasts."""
-VARIABLES: Final = {
-    "client_token": ("VAULT_TOKEN", "CLOUDID_TOKEN"),
-    "access_token": ("ACCESS_TOKEN",),
-    "client_id": ("AZURE_CLIENT_ID",),
-    "client_secret": ("AZURE_CLIENT_SECRET",),
-    "tenant_id": ("AZURE_TENANT_ID",),
-}
-"""Names of what is lent in an environment: where the vendor's libraries and existing clients look for it."""
 PLAIN: Final = ("client_token", "access_token", "client_secret")
 """What a file holds that is neither `.json` nor `.env`: the first of these."""
 
@@ -164,13 +156,13 @@ class Agent:
     def _lend(self, one: Kept) -> None:
         answer = self._login() if one.source == LOGIN else self._asked(one)
         seconds = _seconds(answer)
-        data = {name: answer[name] for name in VARIABLES if answer.get(name)}
-        if not data or not all(
+        data = {name: answer[name] for name in NAMES if answer.get(name)}
+        if not data.keys() & {*PLAIN} or not all(
             isinstance(each, str) and each.isascii() and each.isprintable() for each in data.values()
         ):
             raise Malformed("the service answered nothing that can be kept")
         if "client_secret" in data and self.tenant:
-            data["tenant_id"] = self.tenant
+            data.setdefault("tenant_id", self.tenant)
         for file in one.files:
             write_private(file, content(file, data))
         one.lent, one.lease, one.is_renewable = data, str(answer.get("lease_id") or ""), answer.get("renewable") is True
@@ -210,16 +202,12 @@ class Agent:
         one.due = self.clock.now() + (min(max(part, SHORTEST), LONGEST) if seconds else LONGEST)
 
 
-def variables_of(lent: Mapping[str, str]) -> dict[str, str]:
-    return {variable: value for name, value in lent.items() for variable in VARIABLES[name]}
-
-
 def content(file: Path, lent: Mapping[str, str]) -> str:
     """What a file holds: by the end of its name JSON, lines for an environment, or the token alone."""
-    if file.suffix == ".json":
+    if file.name.endswith(".json"):
         return json.dumps(dict(lent), indent=2) + "\n"
-    if file.suffix == ".env":
-        return "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables_of(lent).items())
+    if file.name.endswith(".env"):  # not by the suffix: a file that is named .env has none
+        return dotenv(variables_of(lent))
     return next(lent[name] for name in PLAIN if name in lent) + "\n"
 
 

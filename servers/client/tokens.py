@@ -15,11 +15,11 @@ from cloudid_core.errors import CloudidError
 from cloudid_core.values.secret import Secret
 
 from ..machine import why_unreadable
+from .variables import TOKENS
 
 OURS: Final = ".cloudid-token"
 THEIRS: Final = ".vault-token"
 """Where existing clients keep theirs."""
-VARIABLES: Final = ("CLOUDID_TOKEN", "VAULT_TOKEN")
 OTHERS: Final = 0o077
 LONGEST: Final = 1 << 14
 
@@ -33,7 +33,7 @@ def find_token(variables: Mapping[str, str]) -> Secret:
 
     Raises `TokenFileRefused`, also if others may read our file: they may have the token.
     """
-    for name in VARIABLES:
+    for name in TOKENS:
         if token := variables.get(name, "").strip():
             return _checked(token, name)
     return _read(home(variables) / OURS, is_ours=True) or _read(home(variables) / THEIRS, is_ours=False)

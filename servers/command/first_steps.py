@@ -25,7 +25,6 @@ METADATA: Final = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
 LEASE_SECONDS: Final = 60
 POLICY: Final = """\
 path "cloud/creds/*" { capabilities = ["read"] }
-path "cloud/config" { capabilities = ["read"] }
 path "sys/leases/*" { capabilities = ["update"] }
 """
 

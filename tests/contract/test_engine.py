@@ -229,7 +229,7 @@ def test_credentials_work_until_their_lease_ends(service: Installation) -> None:
     """A client id and a secret that the provider accepts, under a lease; afterwards nothing is left."""
     service.must("POST", ROLE, {"azure_roles": reader(service), "ttl": 600})
     reply = service.must("GET", "cloud/creds/web")
-    assert set(reply.data) == {"client_id", "client_secret"}
+    assert set(reply.data) == {"client_id", "client_secret", "tenant_id", "subscription_id"}
     assert (reply.body["lease_duration"], reply.body["renewable"]) == (600, True)
     assert service.accepts(**reply.data)
     service.advance(601)

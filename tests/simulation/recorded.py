@@ -180,8 +180,9 @@ class RecordedInstallation(Installation):
         lease_id = reply.body.get("lease_id") if reply.body and reply.status == 200 else None
         if lease_id:
             until = self.clock + reply.body["lease_duration"]
-            known = Answered(lease_id, **reply.data) if reply.data else self.answered[lease_id]
-            if reply.data and known.client_id in self.own_client_ids:
+            data = reply.data
+            known = Answered(lease_id, data["client_id"], data["client_secret"]) if data else self.answered[lease_id]
+            if data and known.client_id in self.own_client_ids:
                 self.lent_of_its_own.append(lease_id)
             if any(lease_id.startswith(start) and lease_id not in before for start, before in self.closed):
                 self.lent_too_late.append(lease_id)

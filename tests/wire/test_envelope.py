@@ -90,7 +90,7 @@ def test_a_lease_is_told_beside_its_data() -> None:
     answer = told(send(service, "GET", "cloud/creds/existing"))
     assert answer["lease_id"].startswith("cloud/creds/existing/")
     assert (answer["lease_duration"], answer["renewable"]) == (3600, True)
-    assert set(answer["data"]) == {"client_id", "client_secret"}
+    assert set(answer["data"]) == {"client_id", "client_secret", "tenant_id", "subscription_id"}
 
 
 def test_times_are_rfc_3339(service: Installation) -> None:

@@ -80,4 +80,7 @@ def test_no_answer_has_open_members_where_they_are_known() -> None:
     data = operation("get", "/cloud/creds/{name}")["responses"]["200"]["content"]["application/json"]["schema"]
     known = data["properties"]["data"]["anyOf"][0]
     assert not data["additionalProperties"]
-    assert (set(known["required"]), known["additionalProperties"]) == ({"client_id", "client_secret"}, False)
+    assert (set(known["required"]), known["additionalProperties"]) == (
+        {"client_id", "client_secret", "tenant_id", "subscription_id"},
+        False,
+    )

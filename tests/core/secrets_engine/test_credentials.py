@@ -71,11 +71,30 @@ def password_ends_at(engine: SecretsEngine) -> float:
 def test_credentials_are_answered_with_a_lease(engine: SecretsEngine, way: Callable[..., None]) -> None:
     way(engine, ttl=600)
     reply = engine.must("GET", CREDS)
-    assert set(reply.data) == {"client_id", "client_secret"}
+    assert set(reply.data) == {"client_id", "client_secret", "tenant_id", "subscription_id"}
     assert reply.body["lease_id"].startswith("cloud/creds/web/")
     assert (reply.body["lease_duration"], reply.body["renewable"], reply.body["warnings"]) == (600, True, None)
     assert engine.signs_in(**reply.data)
     assert engine.intents() == []
+
+
+@WAYS
+def test_an_issue_carries_the_tenant_and_the_subscription(engine: SecretsEngine, way: Callable[..., None]) -> None:
+    """So that no client needs the right to read the configuration."""
+    way(engine)
+    data = engine.must("GET", CREDS).data
+    assert (data["tenant_id"], data["subscription_id"]) == (engine.scene["tenant"], engine.scene["subscriptions"][0])
+
+
+def test_a_role_whose_assignments_name_one_subscription_names_that(engine: SecretsEngine) -> None:
+    first, other = engine.scene["subscriptions"][:2]
+
+    def named_with(*scopes: str) -> str:
+        fresh(engine, azure_roles=json.dumps([{"role_name": "Reader", "scope": scope} for scope in scopes]))
+        return str(engine.must("GET", CREDS).data["subscription_id"])
+
+    assert named_with(f"/subscriptions/{other.upper()}") == other
+    assert named_with(f"/subscriptions/{other}", f"/subscriptions/{first}") == first
 
 
 @WAYS

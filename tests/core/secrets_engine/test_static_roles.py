@@ -197,6 +197,12 @@ def test_what_is_refused_leaves_nothing(world: Static, fields: dict[str, Any], c
     assert world.is_forgotten
 
 
+def test_static_credentials_carry_the_tenant_and_the_subscription(world: Static) -> None:
+    world.write()
+    data = world.creds()
+    assert (data["tenant_id"], data["subscription_id"]) == (world.scene["tenant"], world.scene["subscriptions"][0])
+
+
 def test_no_secret_is_imported(world: Static) -> None:
     world.write()
     assert world.refused("POST", f"{ROLE}/import", {"secret_id": NO_ID}) == (404, "unsupported_path")

@@ -23,7 +23,7 @@ def site() -> Iterator[Site]:
 @pytest.fixture
 def nothing_inherited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in [*os.environ]:
-        if name.startswith(("AZURE_", "IDENTITY_", "IMDS_", "MSI_", "VAULT_", "CLOUDID_")):
+        if name.startswith(("ARM_", "AZURE_", "IDENTITY_", "IMDS_", "MSI_", "VAULT_", "CLOUDID_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
 

@@ -64,17 +64,21 @@ def text(file: Path) -> str:
 def test_files_are_written_for_their_owner_in_three_forms(site: Site, cloudid: Shell, tmp_path: Path) -> None:
     cloudid.set(**site.of_vm())
     config = tmp_path / "agent.toml"
-    files = {"token": "login", "azure.env": CREDS, "azure.json": CREDS}
+    files = {"token": "login", ".env": CREDS, "azure.json": CREDS}
     targets = [f"{source}={tmp_path / name}" for name, source in files.items()]
-    config.write_text(f'role = "all"\ntenant = "t 1"\nwrite = {json.dumps(targets)}\n')
+    config.write_text(f'role = "all"\ntenant = "other"\nwrite = {json.dumps(targets)}\n')
     shown = cloudid("agent", "--config", str(config), "--once")
     assert (shown.code, shown.out, shown.err) == (0, "", "")
     assert {S_IMODE((tmp_path / name).stat().st_mode) for name in files} == {0o600}
     assert site.ask("GET", "auth/token/lookup-self", token=text(tmp_path / "token"))["data"]["meta"]["role"] == "all"
     lent = json.loads(text(tmp_path / "azure.json"))
-    read = ["sh", "-c", f'. {tmp_path}/azure.env; echo "$AZURE_CLIENT_ID/$AZURE_CLIENT_SECRET/$AZURE_TENANT_ID"']
-    shell = subprocess.run(read, capture_output=True, text=True, check=True, timeout=PATIENCE)
-    assert shell.stdout.strip() == f"{lent['client_id']}/{lent['client_secret']}/t 1"
+    for start in ("AZURE", "ARM"):
+        names = [f"${start}_{name}" for name in ("CLIENT_ID", "CLIENT_SECRET", "TENANT_ID", "SUBSCRIPTION_ID")]
+        read = ["sh", "-c", f'. {tmp_path}/.env; echo "{"/".join(names)}"']
+        shell = subprocess.run(read, capture_output=True, text=True, check=True, timeout=PATIENCE)
+        assert shell.stdout.strip() == "/".join(lent.values())
+    assert [*lent] == ["client_id", "client_secret", "tenant_id", "subscription_id"]
+    assert lent["tenant_id"] == site.world["tenant"]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["agent.toml", *files])
 
 

@@ -14,19 +14,22 @@ from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from stat import S_IMODE
+from typing import Any, Final
 
 import httpx
 import pytest
 
 from cloudid_servers.cli.main import COMMANDS
+from cloudid_servers.client import Service
 from tests.waiting import PATIENT
 
 from ..certificates import write_certificate
+from ..client.test_service import Fake
 from ..client_site import ROOT as ROOT_TOKEN
 from ..client_site import Site
 from ..deployment import Deployment
 from ..running import PATIENCE, ROOT, Running, wait_until
-from .shell import Shell
+from .shell import Shell, Shown
 
 pytestmark = pytest.mark.usefixtures("nothing_inherited")
 
@@ -219,32 +222,74 @@ def logged_in(site: Site, cloudid: Shell) -> Shell:
     return cloudid
 
 
-def test_credentials_are_lent(site: Site, logged_in: Shell) -> None:
-    logged_in.set(AZURE_TENANT_ID=site.world["tenant"])
-    shown = logged_in("creds", "reader", "--json")
-    assert {*shown.json} == {"client_id", "client_secret", "tenant_id", "lease_id", "lease_duration"}
-    assert shown.json["tenant_id"] == site.world["tenant"]
+VARIABLES: Final = ("CLIENT_ID", "CLIENT_SECRET", "TENANT_ID", "SUBSCRIPTION_ID")
+
+
+def ids(site: Site) -> tuple[str, str]:
+    """The tenant, and the subscription that the role reader assigns rights in."""
+    return site.world["tenant"], site.world["subscriptions"][0]
+
+
+def revoke_shown(site: Site, shown: Shown) -> None:
+    site.ask("POST", "sys/leases/revoke", {"lease_id": shown.err.split("lease ")[1].split(": ")[0]})
+
+
+def test_credentials_carry_the_tenant_without_a_second_request(site: Site, logged_in: Shell) -> None:
+    """Nor is the right to read the configuration needed: the policy has none, and no request is refused."""
+    sent: list[str] = []
+    ask = Service.ask
+
+    def noted(self: Service, method: str, path: str, *rest: Any, **more: Any) -> Any:
+        sent.append(path)
+        return ask(self, method, path, *rest, **more)
+
+    logged_in.set(AZURE_TENANT_ID="that-of-the-machine")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Service, "ask", noted)
+        shown = logged_in("creds", "reader", "--json")
+    assert sent == ["cloud/creds/reader"]
+    assert {*shown.json} == {
+        *("client_id", "client_secret", "tenant_id", "subscription_id", "lease_id", "lease_duration")
+    }
+    assert (shown.json["tenant_id"], shown.json["subscription_id"]) == ids(site)
     assert shown.err == f"lease {shown.json['lease_id']}: 3600 seconds\n"
-    site.ask("POST", "sys/leases/revoke", {"lease_id": shown.json["lease_id"]})
+    revoke_shown(site, shown)
 
 
-def test_lines_for_a_shell(site: Site, logged_in: Shell) -> None:
-    logged_in.set(CLOUDID_TOKEN=ROOT_TOKEN)  # which may read the tenant
-    shown = logged_in("creds", "reader", "--env")
-    script = f'{shown.out}\nprintf "%s\\n" "$AZURE_CLIENT_ID" "$AZURE_CLIENT_SECRET" "$AZURE_TENANT_ID"'
-    out = subprocess.run(
-        ["sh", "-eu", "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True
-    ).stdout
-    client_id, secret, tenant = out.splitlines()
-    assert (len(client_id), bool(secret), tenant) == (36, True, site.world["tenant"])
-    site.ask("POST", "sys/leases/revoke", {"lease_id": shown.err.split()[1].rstrip(":")})
+@pytest.mark.parametrize(
+    "words, start", [(["--env"], "AZURE"), (["--env=azure"], "AZURE"), (["--env=terraform"], "ARM")]
+)
+def test_lines_for_a_shell(site: Site, logged_in: Shell, words: list[str], start: str) -> None:
+    shown = logged_in("creds", "reader", *words)
+    script = f"{shown.out}\nenv | grep ^{start}_"
+    out = subprocess.run(["sh", "-eu", "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    seen = dict(line.split("=", 1) for line in out.stdout.splitlines())
+    assert {*seen} >= {f"{start}_{name}" for name in VARIABLES}
+    assert (seen[f"{start}_TENANT_ID"], seen[f"{start}_SUBSCRIPTION_ID"]) == ids(site)
+    assert all(line.startswith(f"export {start}_") for line in shown.out.splitlines())
+    revoke_shown(site, shown)
 
 
-def test_a_tenant_that_is_not_known_is_told(site: Site, logged_in: Shell) -> None:
-    shown = logged_in("creds", "reader", "--env")
-    assert "the tenant is not known: give --tenant, or set AZURE_TENANT_ID" in shown.err
-    assert "AZURE_TENANT_ID" not in shown.out
-    site.ask("POST", "sys/leases/revoke-force/cloud/creds/reader")
+@pytest.mark.parametrize("form", ["github", "dotenv"])
+def test_lines_for_files_of_a_pipeline(site: Site, logged_in: Shell, form: str) -> None:
+    """Azure's libraries and Terraform both find theirs; nothing is quoted, and GitHub hides the secret in its log."""
+    shown = logged_in("creds", "reader", f"--env={form}")
+    seen = dict(line.split("=", 1) for line in shown.out.splitlines())
+    assert [*seen] == [f"{start}_{name}" for start in ("AZURE", "ARM") for name in VARIABLES]
+    assert "'" not in shown.out
+    masked = f"::add-mask::{seen['ARM_CLIENT_SECRET']}"
+    assert (masked in shown.err.splitlines()) == (form == "github")
+    revoke_shown(site, shown)
+
+
+def test_a_service_that_does_not_return_the_tenant_is_reported(logged_in: Shell) -> None:
+    issued = {"data": {"client_id": "c", "client_secret": "s"}, "lease_id": "l", "lease_duration": 60}
+    with Fake([(200, {}, json.dumps(issued).encode())] * 2).serving() as fake:
+        logged_in.set(VAULT_ADDR=fake.url, VAULT_TOKEN="t")
+        shown = logged_in("creds", "reader", "--env")
+        assert "the service did not return the tenant: give --tenant, or set AZURE_TENANT_ID" in shown.err
+        assert "TENANT_ID" not in shown.out
+        assert "export AZURE_TENANT_ID=given" in logged_in("creds", "reader", "--env", "--tenant", "given").out
 
 
 def test_ways_of_printing_exclude_each_other(cloudid: Shell) -> None:
@@ -256,13 +301,26 @@ def test_ways_of_printing_exclude_each_other(cloudid: Shell) -> None:
 @pytest.mark.parametrize("script, code", [("exit 0", 0), ("exit 7", 7), ("kill -INT $$", 130), ("kill -KILL $$", 137)])
 def test_a_lease_ends_with_its_command(site: Site, logged_in: Shell, script: str, code: int) -> None:
     site.end_loans()
-    logged_in.set(AZURE_TENANT_ID="tenant")
+    logged_in.set(AZURE_TENANT_ID="that-of-the-machine")
     shown = logged_in("creds", "reader", "--exec", "sh", "-c", f'echo "$AZURE_CLIENT_ID $AZURE_TENANT_ID"; {script}')
     assert shown.code == code
     client_id, tenant = shown.out.split()
-    assert (len(client_id), tenant) == (36, "tenant")
+    assert (len(client_id), tenant) == (36, site.world["tenant"])
     assert shown.err.splitlines()[-1].endswith(" is ended")
     assert not site.alive()
+
+
+def test_a_command_gets_both_forms_of_variables_and_not_the_token_of_the_caller(site: Site, logged_in: Shell) -> None:
+    """The subscription that the caller works in stays."""
+    logged_in.set(ARM_SUBSCRIPTION_ID="chosen", VAULT_TOKEN=ROOT_TOKEN, CLOUDID_TOKEN=ROOT_TOKEN)
+    shown = logged_in("creds", "reader", "--exec", "env")
+    seen = dict(line.split("=", 1) for line in shown.out.splitlines() if "=" in line)
+    tenant, subscription = ids(site)
+    assert all(seen[f"AZURE_{name}"] == seen[f"ARM_{name}"] for name in ("CLIENT_ID", "CLIENT_SECRET"))
+    assert [seen[f"{start}_TENANT_ID"] for start in ("AZURE", "ARM")] == [tenant] * 2
+    assert [seen[f"{start}_SUBSCRIPTION_ID"] for start in ("AZURE", "ARM")] == [subscription, "chosen"]
+    assert not {"VAULT_TOKEN", "CLOUDID_TOKEN"} & {*seen}
+    assert ROOT_TOKEN not in shown.out
 
 
 @pytest.mark.parametrize("words", [("creds", "reader"), ("login", "--role", "all")], ids=" ".join)
@@ -595,5 +653,5 @@ def test_credentials_with_control_characters_are_not_printed_or_exported(
         server.shutdown()
         thread.join()
     assert shown.code == 1
-    assert "control characters for AZURE_CLIENT_SECRET" in shown.err
+    assert "control characters for client_secret" in shown.err
     assert "\x1b" not in shown.out + shown.err
