@@ -10,6 +10,8 @@ Paths are compared in lower case, as the names in them are: a `deny` of `creds/a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from itertools import chain
 from operator import attrgetter
 from typing import Final
 
@@ -88,17 +90,15 @@ class Acl:
     @classmethod
     async def of(cls, policies: Iterable[Policy]) -> Acl:
         """What these policies allow. Other programs go on meanwhile: there may be very many rules."""
-        rules: dict[str, Rule] = {}
+        groups: dict[str, list[Rule]] = {}
 
         def add(rule: Rule) -> Iterable[None]:
-            pattern = fold(rule.pattern)
-            known = rules.get(pattern)
-            own = rule if pattern == rule.pattern else evolve(rule, pattern=pattern)
-            rules[pattern] = _merged(known, rule) if known else own
+            groups.setdefault(fold(rule.pattern), []).append(rule)
             return ()
 
         await in_turns([rule for policy in policies for rule in policy.rules], add, AT_ONCE)
-        merged = list(rules.values())
+        merged = await in_turns(list(groups.items()), lambda group: (_merged(*group),), AT_ONCE)
+        rules = {rule.pattern: rule for rule in merged}
         wildcards = await in_turns(merged, _Wildcard.of, AT_ONCE)
         granting = await in_turns(merged, _granted, AT_ONCE)
         for wildcard in wildcards:
@@ -197,19 +197,24 @@ def _leads_below(segments: list[str], path: list[str]) -> bool:
     return len(segments) > len(path)
 
 
-def _merged(first: Rule, second: Rule) -> Rule:
-    """Two rules for one pattern as one: the capabilities of both, or `deny` alone if one denies; all restrictions."""
-    capabilities = first.capabilities | second.capabilities
+def _merged(pattern: str, rules: Sequence[Rule]) -> Rule:
+    """The rules for one pattern as one: the capabilities of all, or `deny` alone if one denies; all restrictions.
+
+    All of them at once: to add one after the other would copy what is there already each time.
+    """
+    if len(rules) == 1:
+        return rules[0] if rules[0].pattern == pattern else evolve(rules[0], pattern=pattern)
+    capabilities = frozenset[str]().union(*(rule.capabilities for rule in rules))
     if "deny" in capabilities:
-        return Rule(first.pattern, DENY)
+        return Rule(pattern, DENY)
     return Rule(
-        first.pattern,
+        pattern,
         capabilities,
-        constraints.merged(first.allowed_parameters, second.allowed_parameters),
-        constraints.merged(first.denied_parameters, second.denied_parameters),
-        tuple(dict.fromkeys(first.required_parameters + second.required_parameters)),
-        least(first.min_wrapping_ttl, second.min_wrapping_ttl),
-        least(first.max_wrapping_ttl, second.max_wrapping_ttl),
+        constraints.merged(rule.allowed_parameters for rule in rules),
+        constraints.merged(rule.denied_parameters for rule in rules),
+        tuple(dict.fromkeys(chain.from_iterable(rule.required_parameters for rule in rules))),
+        reduce(least, (rule.min_wrapping_ttl for rule in rules)),
+        reduce(least, (rule.max_wrapping_ttl for rule in rules)),
     )
 
 

@@ -49,11 +49,20 @@ def fit(rule: Rule, parameters: Mapping[str, Json], fields: Mapping[str, Field] 
     allowed = _Side(rule.allowed_parameters, _allowing)
     if _is_too_much(given, denied, allowed):
         return False
-    if not all(any(name in each.names and each.is_given for each in given) for name in rule.required_parameters):
+    if not _are_given(rule.required_parameters, given):
         return False
     if any(_is_denied(each, denied) for each in given):
         return False
     return not rule.allowed_parameters or all(_is_allowed(each, allowed) for each in given)
+
+
+def _are_given(required: Iterable[str], given: Iterable[_Parameter]) -> bool:
+    """Whether a request gives a parameter for each of these names."""
+    missing = set(required)
+    for each in given:
+        if not missing.isdisjoint(each.names) and each.is_given:
+            missing -= each.names
+    return not missing
 
 
 def _is_too_much(given: Iterable[_Parameter], *sides: _Side) -> bool:
@@ -89,14 +98,16 @@ def _size(value: Json) -> int:
             return 1
 
 
-def merged(first: Values, second: Values) -> Values:
-    """The values of two rules for the same pattern; where one rule accepts any value, so does the result."""
-    both = first.keys() & second.keys()
-    return {
-        **first,
-        **second,
-        **{name: first[name] + second[name] if first[name] and second[name] else () for name in both},
-    }
+def merged(rules: Iterable[Values]) -> Values:
+    """The values of several rules for the same pattern; where one rule accepts any value, so does the result."""
+    joined: dict[str, list[Json]] = {}
+    accept_any: set[str] = set()
+    for rule in rules:
+        for name, values in rule.items():
+            joined.setdefault(name, []).extend(values)
+            if not values:
+                accept_any.add(name)
+    return {name: () if name in accept_any else tuple(values) for name, values in joined.items()}
 
 
 # Normal JSON values

@@ -22,6 +22,8 @@ from cloudid_core.catalog import CATALOG
 from cloudid_core.errors import Refused
 from cloudid_core.forms.fields import fields_of
 from cloudid_core.messages import Request
+from cloudid_core.policies import Acl, document
+from cloudid_core.testing.world import World
 from cloudid_servers.http1.heads import Heads
 from cloudid_servers.http1.wire import remote_address
 from tests.engines import SecretsEngine, configured_engine
@@ -137,6 +139,49 @@ def test_every_field_of_every_route_is_filled() -> None:
     assert fields <= names
     assert {f"header {name}" for name in headers_read()} <= names
     assert {"x-vault-token", "x-service-deadline", "content-type", "x-forwarded-for", "accept"} <= headers_read()
+
+
+# Policies: the writer of one chooses both its rules and the request
+
+
+def names(count: int) -> list[str]:
+    return [f"p{number}" for number in range(count)]
+
+
+POLICIES: Final[dict[str, Callable[[int], dict[str, object]]]] = {
+    "required parameters": lambda size: {"required_parameters": names(size)},
+    "allowed parameters": lambda size: {"allowed_parameters": {name: [] for name in names(size)}},
+    "denied parameters": lambda size: {"denied_parameters": {f"not-{name}": [] for name in names(size)}},
+}
+"""Keys of one rule, by what there is much of."""
+JOINED: Final[dict[str, Callable[[str], dict[str, object]]]] = {
+    "required parameters": lambda name: {"required_parameters": [f"{name}-{letter}" for letter in "abc"]},
+    "allowed parameters": lambda name: {"allowed_parameters": {name: []}},
+    "allowed values": lambda name: {"allowed_parameters": {"a": [name]}},
+    "denied parameters": lambda name: {"denied_parameters": {name: []}},
+}
+"""One of very many rules for the same path, by what each of them adds."""
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_no_rule_costs_more_than_its_size_and_that_of_the_request(name: str) -> None:
+    def run(size: int) -> Run:
+        rule = {"capabilities": ["update"], **POLICIES[name](size)}
+        policy = document.parse("p", json.dumps({"path": {"p": rule}}))
+        acl, parameters = World().perform(Acl.of([policy])), dict.fromkeys(names(size), 1)
+        return lambda: acl.allows("update", "p", parameters)
+
+    small, large = (bytecodes(run(size)) for size in (SIZE, 2 * SIZE))
+    assert large <= MOST * small, f"{small}, {large} bytecodes"
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_many_rules_for_one_path_cost_no_more_than_their_number(name: str) -> None:
+    def run(size: int) -> Run:
+        policy = document.parse("p", json.dumps({"path": {"p": [JOINED[name](each) for each in names(size)]}}))
+        return lambda: World().perform(Acl.of([policy]))
+
+    assert costs_little_more(run(3000 // TIMES), run(3000))
 
 
 # Parsers

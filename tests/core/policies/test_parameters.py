@@ -125,7 +125,7 @@ def test_what_is_denied_is_denied_although_it_is_allowed() -> None:
 def test_values_of_both_rules_count_and_any_value_wins() -> None:
     first: dict[str, tuple[Any, ...]] = {"a": ("x",), "b": (), "c": ("x",)}
     second: dict[str, tuple[Any, ...]] = {"a": ("y",), "b": ("y",), "d": ("y",)}
-    assert merged(first, second) == {"a": ("x", "y"), "b": (), "c": ("x",), "d": ("y",)}
+    assert merged([first, second]) == {"a": ("x", "y"), "b": (), "c": ("x",), "d": ("y",)}
 
 
 # With the fields of a route
