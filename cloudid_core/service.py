@@ -66,7 +66,10 @@ LET_GO_SECONDS: Final = 0.2
 """How long a late answer waits until what its request held is given back."""
 
 MOST_OWED: Final = 10_000
-"""How many closed requests are noted whose lease, token or wrapped answer is not given back yet."""
+"""How many leases, tokens and wrapped answers are noted that no caller received and that are not given back yet."""
+
+MOST_GIVING_BACK: Final = 256
+"""How many of them are tried at the same time, beside `upkeep`."""
 
 OWED_SECONDS: Final = 20.0
 """How long one round of `upkeep` gives back what closed requests held."""
@@ -107,8 +110,10 @@ class Service:
         self._refresh_at: Instant = 0.0
         self._audiences_are_listed = False
         self._look_at: Instant = 0.0
-        self._owed: dict[str, Held] = {}
-        """What closed requests held, by their ids, until it is given back. `upkeep` begins with the first."""
+        self._owed: dict[int, Held] = {}
+        """What no caller received, by its identity, until it is given back. `upkeep` begins with the first."""
+        self._giving_back = 0
+        """For how many of them a caller or its host tries at the moment."""
 
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is and whatever hangs, at most a second after its deadline.
@@ -122,7 +127,7 @@ class Service:
             except TimeIsUp:
                 return await self.answer_late(exchange)
         except GeneratorExit:  # the host has cancelled it
-            self._owe(exchange)
+            self._owe(exchange.held)
             raise
 
     def begin(self, request: Request) -> Exchange:
@@ -228,24 +233,19 @@ class Service:
     async def _let_go(self, exchange: Exchange) -> None:
         """Start to give back what a request held, and wait for it for a moment. Otherwise `upkeep` does it."""
         if exchange.held:
-            self._owe(exchange)
             with suppress(CloudidError):
                 await within(LET_GO_SECONDS, self._give_back_for_all(exchange))
 
-    def _owe(self, exchange: Exchange) -> None:
-        """Note for `upkeep` what a request held. Of too many, the first ones are left to end when they expire."""
-        if exchange.held:
-            self._owed[exchange.request_id] = exchange.held
+    async def _give_back_for_all(self, exchange: Exchange) -> None:
+        """Goes on when the one who waits for it is cut off."""
+        await shared(f"give back {exchange.request_id}", self.give_back(exchange.held))
+
+    def _owe(self, held: Held) -> None:
+        """Note for `upkeep` what no caller received. Of too much, the first is left to end when it expires."""
+        if held:
+            self._owed[id(held)] = held
             if len(self._owed) > MOST_OWED:
                 del self._owed[next(iter(self._owed))]
-
-    async def _give_back_for_all(self, exchange: Exchange) -> None:
-        """Continues when the one who waits for it is cut off. If the store keeps failing, it is left to `upkeep`."""
-        await shared(f"give back {exchange.request_id}", self._give_back_soon(exchange))
-
-    async def _give_back_soon(self, exchange: Exchange) -> None:
-        await give_back(self.context, exchange.held, tries=TRIES)
-        self._owed.pop(exchange.request_id, None)
 
     async def _refused(self, refusal: Refused, failure: Exception | None, exchange: Exchange) -> Response:
         """The response to a refusal, once its event is recorded. Otherwise it says no more than that."""
@@ -271,14 +271,24 @@ class Service:
             note_unaccepted(self.context.caches, answered, exchange.proven)
         return with_headers(response, exchange.headers) if exchange.headers else response
 
-    def give_back(self, exchange: Exchange) -> Program[None]:
-        """Give back what a request held that was closed before it was answered. Goes on until the store takes it."""
-        return give_back(self.context, exchange.held)
+    async def give_back(self, held: Held) -> None:
+        """Give back what no caller received. It is tried some times, and left to `upkeep` if the store keeps failing or
+        many are tried at the moment: nothing else of its request stays in memory.
+        """
+        self._owe(held)
+        if self._giving_back >= MOST_GIVING_BACK:
+            return
+        self._giving_back += 1
+        try:
+            await give_back(self.context, held, tries=TRIES)
+            self._owed.pop(id(held), None)
+        finally:
+            self._giving_back -= 1
 
     async def undelivered(self, response: Response) -> None:
-        """Give back what an answer held that could not be delivered. Goes on until the store takes it."""
+        """Give back what an answer held that could not be delivered, as `give_back` does."""
         if isinstance(response.held, Held):
-            await give_back(self.context, response.held)
+            await self.give_back(response.held)
 
     def leads(self) -> Program[bool]:
         """Whether this node does the background work of all nodes."""
@@ -314,13 +324,13 @@ class Service:
 
     async def _try_each_owed(self) -> None:
         """Try to give back once each of what closed requests held. What fails is behind all others the next time."""
-        for request_id in tuple(self._owed):
-            held = self._owed.pop(request_id, None)
+        for name in tuple(self._owed):
+            held = self._owed.pop(name, None)
             if held:
-                self._owed[request_id] = held
+                self._owed[name] = held
                 with suppress(CloudidError):
                     await give_back(self.context, held, tries=1)
-                    self._owed.pop(request_id, None)
+                    self._owed.pop(name, None)
 
     async def _keep_up(self) -> Instant:
         await self._give_back_owed()

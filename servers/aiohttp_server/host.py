@@ -115,6 +115,7 @@ class AiohttpHost(host.Host):
     async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]:
         answers: list[Any] = [None] * len(programs)
         failures: dict[int, Exception] = {}
+        tasks: list[asyncio.Task[None]] = []
 
         async def attempt(place: int, program: Program[Any]) -> None:
             try:
@@ -122,12 +123,14 @@ class AiohttpHost(host.Host):
             except Exception as failure:  # noqa: BLE001  # raised below, without a group around it
                 failures[place] = failure
                 for other in tasks:
-                    if other is not tasks[place]:
+                    if other is not asyncio.current_task():
                         other.cancel()
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(attempt(place, program)) for place, program in enumerate(programs)]
+                for place, program in enumerate(programs):
+                    if not failures:  # tasks of an eager factory run before they are here
+                        tasks.append(group.create_task(attempt(place, program)))
         finally:
             for program in programs:  # a task that is cancelled early never starts its program
                 program.close()

@@ -15,6 +15,7 @@ from cloudid_core.dispatch import Exchange
 from cloudid_core.effects import Instant, Program, within
 from cloudid_core.errors import Code, Refused, TimeIsUp
 from cloudid_core.messages.response import Request, Response, render_refusal
+from cloudid_core.routing import Held
 from cloudid_core.run import run
 from cloudid_core.service import GRACE
 
@@ -39,7 +40,7 @@ class Service(Protocol):
 
     def work_on(self, exchange: Exchange) -> Program[Response]: ...
 
-    def give_back(self, exchange: Exchange) -> Program[None]: ...
+    def give_back(self, held: Held) -> Program[None]: ...
 
     def answer_late(self, exchange: Exchange) -> Program[Response]: ...
 
@@ -116,7 +117,7 @@ class App:
             response = render_refusal(Refused(Code.INTERNAL_ERROR))
         except BaseException:
             if exchange.held:
-                self._start_giving_back(partial(self._service.give_back, exchange))
+                self._start_giving_back(partial(self._service.give_back, exchange.held))
             raise
         if response.wake_at is not None:
             self._ticks.wake_by(response.wake_at)

@@ -199,7 +199,7 @@ SERVER_LINES: Final = (
         "undelivered answer not given back",
         "error",
         FAILURE,
-        "Nothing: what a request created and its client did not receive could not be revoked. It ends when it expires.",
+        "Nothing: what a request created and its client did not receive is not revoked yet. The server tries again.",
     ),
     Line("unraisable error", "error", FAILURE, _DEFECT),
     Line(

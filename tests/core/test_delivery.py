@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.context import Context
-from cloudid_core.delivery import give_back
+from cloudid_core.delivery import TRIES, give_back
 from cloudid_core.effects import Commit, Effect
 from cloudid_core.errors import StoreFailed
 from cloudid_core.messages.response import Response
@@ -105,7 +105,7 @@ def test_what_another_request_unwrapped_stays() -> None:
 
     world.commit = commit  # type: ignore[method-assign]
     assert world.perform(world.service.work_on(late)).status == 400
-    world.perform(world.service.give_back(late))
+    world.perform(world.service.give_back(late.held))
     assert is_valid(world, received[0])
 
 
@@ -185,6 +185,52 @@ def test_what_is_given_back_is_no_longer_owed() -> None:
     assert not world.service._owed
 
 
+def held_token(world: Installation) -> tuple[str, Held]:
+    token = new_token(world)
+    return token, Held(token=world.perform(find_by_text(world.context, token)))
+
+
+def test_what_a_failing_store_does_not_take_back_is_left_to_the_next_upkeep() -> None:
+    """No program of a request waits for the store longer than some tries take, however long the store is away."""
+    world = Failing()
+    token, held = held_token(world)
+    world.failures = TRIES
+    with pytest.raises(StoreFailed):
+        world.perform(world.service.give_back(held))
+    assert world.failures == 0
+    world.perform(world.service.upkeep())
+    assert not is_valid(world, token)
+    assert not world.service._owed
+
+
+def test_an_undelivered_answer_is_left_to_the_next_upkeep_as_well() -> None:
+    world = Failing()
+    response = create(world)
+    world.failures = TRIES
+    with pytest.raises(StoreFailed):
+        world.perform(world.service.undelivered(response))
+    assert response.held
+    world.perform(world.service.upkeep())
+    assert not response.held
+
+
+def test_few_are_given_back_at_the_same_time_and_upkeep_does_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloudid_core.service.MOST_GIVING_BACK", 1)
+    world = Stalling()
+    (_, first), (token, second) = held_token(world), held_token(world)
+    world.stalls = True
+    waiting = world.spawn(world.service.give_back(first), "first")
+    world.advance(1.0)
+    assert not waiting.is_done
+    world.perform(world.service.give_back(second))
+    assert is_valid(world, token)
+    world.perform(world.service.upkeep())
+    assert not is_valid(world, token)
+    world.advance(60.0)
+    assert waiting.is_done
+    assert not world.service._owed
+
+
 def test_the_number_of_closed_requests_that_are_owed_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloudid_core.service.MOST_OWED", 2)
     world = Installation()
@@ -192,8 +238,8 @@ def test_the_number_of_closed_requests_that_are_owed_is_bounded(monkeypatch: pyt
     closed = [world.service.begin(world.request("GET", "sys/mounts")) for _ in range(3)]
     for exchange in closed:
         exchange.held.token = token
-        world.service._owe(exchange)
-    assert list(world.service._owed) == [exchange.request_id for exchange in closed[1:]]
+        world.service._owe(exchange.held)
+    assert list(world.service._owed.values()) == [exchange.held for exchange in closed[1:]]
 
 
 def damage(world: Installation, prefix: str) -> None:
@@ -215,7 +261,7 @@ def owed_unwrapping(world: Installation) -> None:
     assert world.perform(world.service.work_on(exchange)).status == 200
     unwrapping = exchange.held.unwrapping
     assert unwrapping is not None
-    world.service._owe(exchange)
+    world.service._owe(exchange.held)
     damage(world, unwrapping.token.key)
 
 
@@ -233,13 +279,13 @@ def test_one_request_that_cannot_be_given_back_does_not_keep_the_others() -> Non
     stuck, free = (world.service.begin(world.request("GET", "sys/mounts")) for _ in range(2))
     stuck.held.lease_id = "stuck"
     free.held.token = world.perform(find_by_text(world.context, token))
-    world.service._owe(stuck)
-    world.service._owe(free)
+    world.service._owe(stuck.held)
+    world.service._owe(free.held)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cloudid_core.delivery.end_lease", fail)
         world.perform(world.service.upkeep())
     assert not is_valid(world, token)
-    assert list(world.service._owed) == [stuck.request_id]
+    assert list(world.service._owed.values()) == [stuck.held]
 
 
 def test_one_part_that_cannot_be_ended_does_not_keep_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

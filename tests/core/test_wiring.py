@@ -123,7 +123,7 @@ def stored_records_are_looked_at(installation: Installation) -> bool:
 def what_cancelled_requests_held_is_given_back(installation: Installation) -> bool:
     made = installation.must("POST", "auth/token/create", {"policies": ["default"]}).auth["client_token"]
     token = installation.peek(find_by_text(installation.context, made))
-    installation.service._owed["a request"] = Held(token=token)
+    installation.service._owe(Held(token=token))
     upkeep(installation)
     return installation.ask("GET", "auth/token/lookup-self", None, made).status == 403
 

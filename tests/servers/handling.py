@@ -10,7 +10,7 @@ from cloudid_core.effects import Program
 from cloudid_core.errors import Code, Refused
 from cloudid_core.messages import patience
 from cloudid_core.messages.response import Request, Response, render_refusal
-from cloudid_core.routing import Proven
+from cloudid_core.routing import Held, Proven
 
 FOR_EVER: Final = 10.0**9
 
@@ -29,9 +29,9 @@ class Handling(ABC):
     def work_on(self, exchange: Exchange) -> Program[Response]:
         return self.handle(exchange.request)
 
-    async def give_back(self, exchange: Exchange) -> None:
+    async def give_back(self, held: Held) -> None:
         """It creates nothing."""
-        assert not exchange.held
+        assert not held
 
     async def answer_late(self, exchange: Exchange) -> Response:
         return render_refusal(exchange.given_up or Refused(Code.DEADLINE_PASSED))
