@@ -158,9 +158,9 @@ def test_what_to_do_names_the_mount_that_was_asked(site: Site, cloudid: Shell) -
     assert shown[3] == "more: cloudid read team/lent/permissions"
     site.ask("DELETE", "sys/mounts/team/lent")
     site.ask("POST", "sys/auth/team", {"type": "azure"})
-    for command in ("login", "why"):
+    for command, more in {"login": "connect azure auth/team", "why": "list auth/team/role"}.items():
         shown = cloudid(command, "--role", "x", "--mount", "auth/team").err.splitlines()
-        assert shown[3] == "more: cloudid list auth/team/role"
+        assert shown[3] == f"more: cloudid {more}"
     site.ask("POST", "auth/team/config", {"tenant_id": site.world["tenant"], "resource": "api://other"})
     site.ask("POST", "auth/team/role/x", {"bound_service_principal_ids": "*"})
     shown = cloudid("login", "--role", "x", "--mount", "auth/team").err.splitlines()
