@@ -22,6 +22,7 @@ PACKAGES ?= test
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready-$(PACKAGES)
 READY_FOR_RELEASE := $(firstword $(wildcard $(VENV)/.ready-vendor-sdks) $(VENV)/.ready-release)
+READY_FOR_WHEEL := $(firstword $(wildcard $(VENV)/.ready-*) .venv-build/.ready-build)
 READY_FOR_FUZZ := $(firstword $(wildcard $(VENV)/.ready-vendor-sdks) $(VENV)/.ready-fuzz)
 READY_FOR_SITE := $(firstword $(wildcard $(VENV)/.ready-vendor-sdks) $(VENV)/.ready-site)
 READY_FOR_DEMO := $(firstword $(wildcard $(VENV)/.ready-*) $(VENV)/.ready-demo)
@@ -53,7 +54,7 @@ told = { PYTHONUNBUFFERED=1 $(1) 2>&1; echo "exit $$?"; } | tee $(VENV)/pip.log 
 
 .DEFAULT_GOAL := help
 .PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak fuzz mutants advisories terraform docs site screenshot bench \
-	figures wheel dist release lock clean
+	figures wheel dist release lint-workflows lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -134,12 +135,12 @@ bench: $(READY) ## Measure the verification of logins, and the servers (minutes)
 figures: $(READY) ## Hold every figure of speed against its bound (minutes)
 	@$(BIN)/python -m benchmarks.figures
 
-wheel: $(READY_FOR_RELEASE) ## Build the wheel and the source archive into DIST: from one commit always the same bytes
+wheel: $(READY_FOR_WHEEL) ## Build the wheel and the source archive into DIST: the same commit always gives the same bytes
 	@git diff --quiet HEAD || { echo 'commit first: a wheel is built from a commit' >&2; exit 1; }
 	@rm -rf $(DIST)
-	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build --directory $(DIST) >/dev/null
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(dir $(READY_FOR_WHEEL))bin/python -m hatchling build --directory $(DIST) >/dev/null
 
-dist: wheel ## Besides, install the wheel in an empty environment and list its parts there (SBOM, CycloneDX)
+dist: wheel $(READY_FOR_RELEASE) ## Besides, install the wheel in an empty environment and list its parts there (SBOM, CycloneDX)
 	@$(call quietly,DIST=$(DIST) deploy/container/install.sh $(DIST)/installed)
 	@version=$$($(BIN)/python -m hatchling version) && \
 		sed "s/^dynamic = .*/version = \"$$version\"/" pyproject.toml > $(DIST)/installed/pyproject.toml && \
@@ -147,8 +148,14 @@ dist: wheel ## Besides, install the wheel in an empty environment and list its p
 		--output-reproducible --spec-version 1.6 --output-file $(DIST)/cloudid-$$version.cdx.json $(DIST)/installed/opt/cloudid/bin/python
 	@rm -rf $(DIST)/installed
 
-release: dist ## Build what is released, check it, and go the paths of four kinds of readers with it
+release: dist ## Build a release, check it, and follow the pages with its wheel: everything but publishing
+	@$(BIN)/python -m tests.release.ready $(TAG)
 	@$(RUN_TESTS) tests/release --built $(DIST)
+
+lint-workflows: ## Check the workflows in .github with actionlint, which needs Go
+	@command -v go >/dev/null || { echo 'Go is needed: https://go.dev/doc/install' >&2; exit 1; }
+	@mkdir -p build && GOBIN=$(CURDIR)/build go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
+	@build/actionlint
 
 clean: ## Remove everything that tools made
 	@rm -rf .venv .venv-* .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
@@ -158,10 +165,18 @@ lock: .venv-uv/bin/uv ## Write requirements/ anew: what constraints.txt pins, wi
 	@$(foreach set,container demo site test fuzz release vendor-sdks,$< pip compile --quiet --universal --generate-hashes \
 		--no-header --no-annotate --python-version 3.11 --constraint constraints.txt $(PARTS_$(set)) \
 		--output-file requirements/$(set).txt pyproject.toml && ) true
+	@$< pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11 \
+		--constraint constraints.txt --group pyproject.toml:build --output-file requirements/build.txt
 
 .venv-uv/bin/uv:
 	@$(call quietly,$(PYTHON) -m venv .venv-uv)
 	@$(call quietly,.venv-uv/bin/python -m pip install --disable-pip-version-check --no-deps uv==0.13.9)
+
+# What builds the wheel, and nothing else.
+.venv-build/.ready-build: requirements/build.txt
+	@$(call quietly,$(PYTHON) -m venv .venv-build)
+	@$(call quietly,.venv-build/bin/python -m pip install --disable-pip-version-check --require-hashes -r $<)
+	@touch $@
 
 $(VENV)/.ready-%: requirements/%.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=..." if sys.version_info < (3, 11) else 0)'
