@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterator
+from functools import cached_property
 from typing import Final, TypeVar
 
 from attrs import evolve, fields, frozen
@@ -25,7 +26,7 @@ _ONLY_BY_NAME: Final = re.compile(r"/|/providers/(?:microsoft\.management/manage
 """Scopes in lower case that allow only themselves, because so much lies below them."""
 
 
-@frozen
+@frozen(slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class Allowed:
     """What roles may use of one kind: as it was written, and by ids that can be compared. `None`: everything."""
 
@@ -36,9 +37,14 @@ class Allowed:
     def __bool__(self) -> bool:
         return self.is_set
 
+    @cached_property
+    def _ids(self) -> frozenset[str]:
+        """A role may be compared with all ids for each of its grants."""
+        return frozenset(self.ids)
+
     def admits(self, found: str) -> bool:
         """Whether an id is among those that are allowed."""
-        return self.written is None or fold(found) in self.ids
+        return self.written is None or fold(found) in self._ids
 
 
 def _listed(kind: Callable[[str], str]) -> Callable[[object], Allowed]:
@@ -217,10 +223,17 @@ def _excesses(ceiling: Ceiling, rights: Rights) -> Iterator[str]:
 
 def _is_within(scope: str, allowed: Allowed) -> bool:
     """Whether a scope is an allowed one or lies below one, segment by segment."""
-    wanted = fold(scope)
-    return allowed.written is None or any(
-        wanted == each or (not _ONLY_BY_NAME.fullmatch(each) and wanted.startswith(f"{each}/")) for each in allowed.ids
+    return allowed.admits(scope) or any(
+        allowed.admits(above) and not _ONLY_BY_NAME.fullmatch(fold(above)) for above in _above(scope)
     )
+
+
+def _above(scope: str) -> Iterator[str]:
+    """What a scope lies below: the scope without its last segments."""
+    end = scope.rfind("/")
+    while end > 0:
+        yield scope[:end]
+        end = scope.rfind("/", 0, end)
 
 
 async def resolved(client: Client, ceiling: C, subscription_id: str) -> C:

@@ -20,9 +20,12 @@ import pytest
 from cloudid_core.auth_method import claims
 from cloudid_core.catalog import CATALOG
 from cloudid_core.errors import Refused
-from cloudid_core.forms.fields import fields_of
+from cloudid_core.forms.fields import fields_of, parse
 from cloudid_core.messages import Request
 from cloudid_core.policies import Acl, document
+from cloudid_core.provider import Rights
+from cloudid_core.secrets_engine.ceiling import exceeded
+from cloudid_core.secrets_engine.config import Config
 from cloudid_core.testing.world import World
 from cloudid_servers.http1.heads import Heads
 from cloudid_servers.http1.wire import remote_address
@@ -182,6 +185,18 @@ def test_many_rules_for_one_path_cost_no_more_than_their_number(name: str) -> No
         return lambda: World().perform(Acl.of([policy]))
 
     assert costs_little_more(run(3000 // TIMES), run(3000))
+
+
+def test_no_role_costs_more_than_its_size_and_that_of_the_ceiling() -> None:
+    def run(size: int) -> Run:
+        below = "/subscriptions/00000000-0000-4000-8000-000000000000/resourceGroups"
+        scopes = [f"{below}/allowed-{number}" for number in range(size)]
+        ceiling = Config(**parse(Config, {"allowed_scopes": scopes, "allowed_role_definitions": scopes}).values)
+        rights = Rights(assignments=tuple((f"{below}/other-{number}", f"{number}") for number in range(size)))
+        return lambda: len(exceeded(ceiling, rights))
+
+    small, large = (bytecodes(run(size)) for size in (SIZE // 8, SIZE // 4))
+    assert large <= MOST * small, f"{small}, {large} bytecodes"
 
 
 # Parsers

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from cloudid_core.effects import Sleep
+from cloudid_core.secrets_engine.stopped import COMPARED_AT_ONCE
 from cloudid_core.system.stored_rules import LOOK_PAUSE
 from tests.engines import CONFIG, EVERYTHING, SecretsEngine, configured_engine
 
@@ -82,3 +84,15 @@ def test_health_names_roles_that_are_refused_since_taking_over_identities_is_pri
     assert engine.refused("GET", "cloud/creds/runner") == (403, "ceiling_exceeded")
     engine.must("POST", CONFIG, {"deny_privileged_roles": False})
     assert problems(engine) == []
+
+
+def test_other_programs_continue_while_many_roles_are_compared(engine: SecretsEngine) -> None:
+    def pauses() -> int:
+        engine.trace.clear()
+        assert stopped(engine) == {}
+        return sum(effect == Sleep(0.0) for _, effect in engine.trace)
+
+    before = pauses()
+    for number in range(4 * COMPARED_AT_ONCE):
+        engine.must("POST", f"cloud/roles/role-{number}", {"azure_roles": engine.grants()})
+    assert pauses() >= before + 3
