@@ -14,7 +14,7 @@ from ..policies import Acl, load_acl
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..values import network
 from . import batch, decoy, encoding
-from .record import Caller, Token
+from .record import ANCESTOR, Caller, Token
 
 DEPTH: Final = 64
 """How many tokens may stand in one line, each the parent of the next."""
@@ -110,11 +110,14 @@ async def lineage(context: Context, mounts: MountTable, token: Token, now: Insta
 
 
 async def principal_of(context: Context, mounts: MountTable, token: Token, now: Instant) -> str:
-    """Return the principal that a token counts for: that of its login, otherwise its oldest living ancestor."""
+    """Return the principal that a token counts for: that of its login, otherwise its oldest living ancestor.
+
+    Root tokens are no one's principal: all that an operator creates with one of them would count together.
+    """
     if token.login_principal:
         return token.login_principal
-    line = await lineage(context, mounts, token, now)
-    return line[-1].login_principal or line[-1].id if line else token.id
+    line = [each for each in await lineage(context, mounts, token, now) if not each.is_root] or [token]
+    return line[-1].login_principal or f"{ANCESTOR}{line[-1].id}"
 
 
 async def is_valid(context: Context, mounts: MountTable, token: Token, now: Instant) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,9 @@ from ..mounts import TOKEN
 from ..policies import RESPONSE_WRAPPING, Acl
 from ..store import Changes, keys
 from .settings import BATCH, SERVICE
+
+ANCESTOR: Final = "token-"
+"""How the principal of a token begins that goes back to no login: the id of its oldest living ancestor follows."""
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -94,7 +98,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def login_principal(self) -> str:
-        """The principal behind a login, or behind the login that this token goes back to; empty if there was none.
+        """The principal behind a login, or the one that this token was created for; empty if neither is known.
 
         A digest, since the store shows names of entries: who logs in at one mount again is the same principal.
         """
@@ -107,7 +111,8 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def batch_holder(self) -> str:
         """Who holds the leases of a batch token without a parent: the principal of its login, otherwise itself."""
-        return self.login_principal or self.id
+        principal = self.login_principal
+        return self.id if principal.startswith(ANCESTOR) else principal or self.id
 
     @property
     def is_root(self) -> bool:

@@ -285,6 +285,14 @@ def test_a_token_without_a_login_counts_with_its_oldest_ancestor() -> None:
     assert wrap_content(world, orphan, "small").status == 200
 
 
+def test_tokens_that_a_root_token_created_do_not_count_together() -> None:
+    """One of them could keep all others from wrapping anything for a month."""
+    world = Installation()
+    first, second = (new_token(world, policies=["default"]) for _ in range(2))
+    assert 429 in [wrap_content(world, first, "x" * 250 * 1024).status for _ in range(80)]
+    assert wrap_content(world, second, "small").status == 200
+
+
 def test_orphans_count_with_the_principal_that_made_them() -> None:
     world = Installation()
     world.must("POST", "auth/token/roles/o", {"orphan": True, "allowed_policies": "default"})

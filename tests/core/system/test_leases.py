@@ -327,6 +327,21 @@ def test_a_batch_token_renews_no_lease_of_another_machine() -> None:
     world.must("POST", "sys/leases/renew", renewal, log_in(world, first)["client_token"])
 
 
+def test_a_batch_token_without_a_login_renews_no_lease_of_another_one() -> None:
+    """By the policy `default` alone, whichever token created both."""
+    world = engine_with_roles()
+    world.must("POST", "sys/policies/acl/web", {"policy": 'path "cloud/creds/*" { capabilities = ["read"] }'})
+    world.must("POST", "sys/policies/acl/maker", {"policy": 'path "auth/token/create/b" { capabilities = ["update"] }'})
+    world.must("POST", "auth/token/roles/b", {"orphan": True, "token_type": "batch", "allowed_policies": "web"})
+    maker = new_token(world, policies=["maker"])
+    for creator in (maker, new_token(world, policies=["maker"])):
+        first = world.must("POST", "auth/token/create/b", {}, maker).auth["client_token"]
+        second = world.must("POST", "auth/token/create/b", {}, creator).auth["client_token"]
+        renewal = {"lease_id": world.issue("existing", first)}
+        assert world.refused("POST", "sys/leases/renew", renewal, second) == (403, "permission_denied")
+        world.must("POST", "sys/leases/renew", renewal, first)
+
+
 @pytest.mark.parametrize("may_read_config", [True, False])
 def test_the_reason_of_a_lease_names_the_providers_code_only_to_who_may_read_the_configuration(
     may_read_config: bool,
