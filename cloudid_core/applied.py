@@ -20,7 +20,7 @@ from .effects import ABSENT, ListKeys, Program
 from .errors import Code, EntryDamaged, Refused
 from .messages import DELETE, READ, WRITE, Answer
 from .mounts import SYSTEM, MountTable, mount_table
-from .routing import Call, Route, RouteTable
+from .routing import Call, Route, RouteTable, without_alias
 from .store import Changes, Found, Records, keys, retry_on_conflict
 from .values import fold
 
@@ -37,8 +37,6 @@ PAGE: Final = 32
 """So many paths are changed by one commit: each takes several entries, and etcd bounds a transaction."""
 
 _ID: Final = re.compile("[0-9a-f]{32}")
-_ALIASES: Final = {f"{SYSTEM.path}/policy/": f"{SYSTEM.path}/policies/acl/"}
-"""Other paths of the same objects."""
 _MOUNTS: Final = {f"{SYSTEM.path}/auth/": "auth/", f"{SYSTEM.path}/mounts/": ""}
 """Below which paths mounts are made, and where the mounts are."""
 
@@ -71,12 +69,7 @@ def is_folder_id(text: str) -> bool:
 
 def object_path(path: str) -> str:
     """The one path of an object, however a request spells it."""
-    return fold(_usual(path))
-
-
-def _usual(path: str) -> str:
-    alias = next((each for each in _ALIASES if path.startswith(each)), "")
-    return _ALIASES[alias] + path.removeprefix(alias) if alias else path
+    return fold(without_alias(path))
 
 
 def mount_id_of(table: MountTable, path: str) -> str:
@@ -229,7 +222,7 @@ class Tracked:
         found, expects = await self._found()
         if (found is None and not self.folder_id) or await self._is_there():
             return Changes()
-        made = Made(folder=self.folder_id, path=_usual(self.path), mount_id=self._mount_id(changes))
+        made = Made(folder=self.folder_id, path=without_alias(self.path), mount_id=self._mount_id(changes))
         if found is not None and found.record == made:
             return Changes()
         dropped = await self._dropping(found)

@@ -9,6 +9,7 @@ from attrs import evolve, field, frozen
 
 from ..errors import Code, Refused
 from ..forms import BOOLEAN, INTEGER, SHORT, AsWritten, FieldType, bounded, lasting, one_of, schemas, setting
+from ..routing import without_alias
 from ..values import LONGEST_INTERVAL, coercion, fold, listing, names
 
 QUOTA_PATHS: Final = "sys/quotas/"
@@ -37,28 +38,8 @@ def _rate(raw: object) -> float:
 RATE: Final = FieldType(f"number from {LEAST_RATE:f} to {MOST_RATE:.0f}", _rate, schema=schemas.NUMBER)
 
 
-ALIASES: Final = (
-    ("sys/renew", "sys/leases/renew"),
-    ("sys/revoke", "sys/leases/revoke"),
-    ("sys/revoke-prefix", "sys/leases/revoke-prefix"),
-    ("sys/revoke-force", "sys/leases/revoke-force"),
-    ("sys/policy", "sys/policies/acl"),
-    ("sys/mounts/auth", "sys/auth"),
-    ("sys/rotate/keyring", "sys/rotate"),
-)
-"""Paths that lead to the same program as another one: a quota for either counts both."""
-
-
-def _without_alias(path: str) -> str:
-    """Return the path under which quotas count a path, which is in lower case."""
-    for alias, counted in ALIASES:
-        if f"{path}/".startswith(f"{alias}/"):
-            return counted + path[len(alias) :]
-    return path
-
-
 def _normal_path(path: str) -> str:
-    return _without_alias(fold(path.strip("/")))
+    return without_alias(fold(path.strip("/")))
 
 
 PATH: Final = evolve(SHORT, name="path", normal=_normal_path)
@@ -161,10 +142,10 @@ class Quotas:
         if not self.rate_limits:
             return None
         path = fold(path)
-        if _without_alias(path) in self.config.normal.rate_limit_exempt_paths:
+        if without_alias(path) in self.config.normal.rate_limit_exempt_paths:
             return None
         found = most_specific(self.rate_limits, path, role)
-        if (counted := _without_alias(path)) != path:
+        if (counted := without_alias(path)) != path:
             by_alias = most_specific(self.rate_limits, counted, role)
             found = max(filter(None, (found, by_alias)), key=lambda limit: limit.rank, default=None)
         return found if found is not None and bool(found.role) is bool(role) else None

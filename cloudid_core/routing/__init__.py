@@ -1,5 +1,6 @@
 """Routes: which program answers what, and what it is handed."""
 
+from .aliases import ALIASES, without_alias
 from .answers import CHOSEN, COPIED, DONE, GIVES_TOKEN, LEFT, PLAIN, PROVIDER, Answers
 from .components import Catalog, Component, mount_client
 from .help import VERBS, help_about, help_about_mount

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from functools import partial
-
 import pytest
 from attrs import evolve
 
 from cloudid_core.errors import Refused
 from cloudid_core.quotas.record import (
-    ALIASES,
     MOST_QUOTAS,
     LeaseCount,
     QuotaConfig,
     Quotas,
     RateLimit,
-    _without_alias,
     quota_named,
     with_quota,
     without_quota,
 )
-from cloudid_core.system.routes import ROUTES
+from cloudid_core.routing import ALIASES
 
 QUOTAS = Quotas(
     rate_limits={
@@ -151,14 +145,3 @@ def test_a_quota_counts_a_path_under_each_of_its_names(alias: str, counted: str)
         assert quotas.rate_limit_of(f"{asked_for}/a") is not None, (written, asked_for)
     pattern = Quotas(rate_limits={"q": RateLimit(path=f"{alias}*", rate=1.0)})
     assert pattern.rate_limit_of(alias) is not None
-
-
-def test_every_program_that_has_two_paths_is_counted_under_both() -> None:
-    """`sys/auth` and `sys/mounts` list and hold different mounts, so they are no aliases of each other."""
-    paths = defaultdict(set)
-    for row in ROUTES.routes:
-        program = row.program.func if isinstance(row.program, partial) else row.program
-        place = re.sub(r"/?[:*].*", "", row.path)
-        paths[program, row.operation].add(_without_alias(f"sys/{place}"))
-    several = {frozenset(places) for places in paths.values() if len(places) > 1}
-    assert several == {frozenset({"sys/auth", "sys/mounts"})}
