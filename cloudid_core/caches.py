@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from .settings import Settings
+
+USUAL_ENTRY: Final = 4096
+"""Bytes of an entry, sealed. A cache may hold as many bytes as its number of entries has if all are so large."""
+LONGEST_POLICIES: Final = 2**21
+"""Characters of the policies behind all access lists that are remembered. Short rules take about 70 bytes for each.
+"""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -55,6 +61,41 @@ class Bounded(Generic[K, V]):
         return len(self._items)
 
 
+class Weighed(Bounded[K, V]):
+    """A map that is also bounded by what its values weigh together: writers of records choose how large these are.
+
+    The value that was put last stays, however much it weighs.
+    """
+
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(size)
+        self.most = most
+        self.weight = 0
+        self._weights: dict[K, int] = {}
+
+    def put(self, key: K, value: V, weight: int = 1) -> None:
+        self.drop(key)
+        self._items[key] = value
+        self._weights[key] = weight
+        self.weight += weight
+        while len(self._items) > self.size or (self.weight > self.most and len(self._items) > 1):
+            self.drop(next(iter(self._items)))
+
+    def drop(self, key: K) -> None:
+        super().drop(key)
+        self.weight -= self._weights.pop(key, 0)
+
+    def clear(self) -> None:
+        super().clear()
+        self._weights.clear()
+        self.weight = 0
+
+
+def of_records(settings: Settings) -> Weighed[Any, Any]:
+    """A cache for what is made of stored records, which weigh as many bytes as their entries have."""
+    return Weighed(settings.record_cache_size, settings.record_cache_size * USUAL_ENTRY)
+
+
 class JwtCaches:
     """What is remembered of login JWTs."""
 
@@ -74,9 +115,9 @@ class Caches(JwtCaches):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.signature_cache_size)
-        self.records: Bounded[str, Any] = Bounded(settings.record_cache_size)
+        self.records: Weighed[str, Any] = of_records(settings)
         """Decoded records by entry key; each knows the version that it was decoded from."""
-        self.tokens: Bounded[str, Any] = Bounded(settings.record_cache_size)
+        self.tokens: Weighed[str, Any] = of_records(settings)
         """As `records`, for tokens that were used. Each use reads the version, so what ends a token counts at once.
         A record has no secret: of its token's text it holds a keyed hash only, which is refused as a token."""
         self.login_mounts: Bounded[str, Any] = Bounded(256)
@@ -122,5 +163,5 @@ class Caches(JwtCaches):
         """The last refusals of logins whose token was verified and not accepted, by mount, source address and codes."""
         self.unverified_logins: Bounded[Hashable, Any] = Bounded(64)
         """As `unaccepted_logins`, for tokens whose signature was not verified: they must not displace the others."""
-        self.acls: Bounded[Hashable, Any] = Bounded(1024)
+        self.acls: Weighed[Hashable, Any] = Weighed(1024, LONGEST_POLICIES)
         """What sets of policies allow, by the names in a token; each knows the versions that it was made of."""

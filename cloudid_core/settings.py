@@ -135,7 +135,9 @@ class Settings:
         bounded(INTEGER, 16, 2**20), 16_384, "Source addresses whose requests and failed logins are counted."
     )
     record_cache_size: int = setting(
-        bounded(INTEGER, 16, 2**20), 4_096, "Decoded records that are remembered; as many tokens."
+        bounded(INTEGER, 16, 2**20),
+        4_096,
+        "Decoded records that are remembered, fewer if their entries have more than 4 KiB on average; as many tokens.",
     )
     issuer: str = setting(
         ISSUER, "", "Public https address of this service, which the provider fetches the keys of identity tokens from."

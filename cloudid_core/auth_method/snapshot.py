@@ -17,7 +17,7 @@ from attrs import field, frozen
 from msgspec.structs import replace
 
 from ..audit import Decision
-from ..caches import Bounded
+from ..caches import Weighed, of_records
 from ..context import Context
 from ..credentials import client_of, effective_config
 from ..deadline import Deadline
@@ -46,7 +46,7 @@ class MountSnapshot:
     """Versions of the entries that it was made of."""
     mounts_version: int
     """The version of the table of mounts, which is one of them."""
-    roles: Bounded[str, Snapshot] = field(repr=False)
+    roles: Weighed[str, Snapshot] = field(repr=False)
     """Snapshots of roles by their names. They rest on this one, and are forgotten with it."""
     _config: Found[Config] | None = field(repr=False)
 
@@ -144,7 +144,7 @@ async def read_mount(context: Context, mounts: Found[MountTable], mount_id: str)
         mount=mount,
         expects=expects,
         mounts_version=mounts.version,
-        roles=Bounded(context.settings.record_cache_size),
+        roles=of_records(context.settings),
         config=config,
     )
     context.caches.login_mounts.put(mount_id, snapshot)
@@ -162,7 +162,7 @@ async def read_role(base: MountSnapshot, role_name: str) -> Snapshot:
     if role is None:  # callers can invent such names without end
         base.roles.drop(role_name)
     else:
-        base.roles.put(role_name, snapshot)
+        base.roles.put(role_name, snapshot, role.size)
     return snapshot
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from ..context import Context
 from ..effects import ABSENT, give_way
+from ..errors import Code, Refused
 from ..store import keys
 from .builtin import BUILT_IN, ROOT, normalised
 from .document import Policy
@@ -17,14 +18,21 @@ from .matching import Acl
 MANY_RULES: Final = 500
 """After a policy with more of them other programs go on."""
 
+LONGEST_TOGETHER: Final = 2**21
+"""Characters of all policies of a token: eight of the longest. Each request is compared with all their patterns."""
+TOO_LONG: Final = f"the policies of the token have more than {LONGEST_TOGETHER} characters in all"
+
 _ROOT_ACL: Final = Acl(is_root=True)
 
 
 class _Compiled(msgspec.Struct, frozen=True):
     """An access list, and the versions of the entries that it was made of."""
 
-    acl: Acl
+    acl: Acl | None
+    """`None`: the policies are too long together."""
     versions: Mapping[str, int]
+    length: int = 0
+    """Characters of the policies."""
 
 
 async def load_policy(context: Context, name: str) -> tuple[Policy, int] | None:
@@ -37,21 +45,35 @@ async def load_policy(context: Context, name: str) -> tuple[Policy, int] | None:
 
 
 async def load_acl(context: Context, policy_names: tuple[str, ...]) -> Acl:
-    """What the policies of a token allow now. A policy that does not exist grants nothing."""
+    """What the policies of a token allow now. A policy that does not exist grants nothing.
+
+    Refused with `PERMISSION_DENIED` when they are longer than `LONGEST_TOGETHER`: no rule may be left out.
+    """
     known: _Compiled | None = context.caches.acls.get(policy_names)
     if known is None or not await context.records.are_at(known.versions):
         known = await _compile(context, normalised(policy_names))
-        context.caches.acls.put(policy_names, known)
+        context.caches.acls.put(policy_names, known, known.length)
+    if known.acl is None:
+        raise Refused(Code.PERMISSION_DENIED, TOO_LONG)
     return known.acl
 
 
 async def _compile(context: Context, names: tuple[str, ...]) -> _Compiled:
     if ROOT in names:
         return _Compiled(_ROOT_ACL, {})
-    loaded: dict[str, tuple[Policy, int] | None] = {}
+    loaded: list[Policy] = []
+    versions: dict[str, int] = {}
+    length = 0
     for name in names:
-        loaded[name] = found = await load_policy(context, name)
-        if found is not None and len(found[0].rules) > MANY_RULES:
+        found = await load_policy(context, name)
+        versions[keys.policy(name)] = found[1] if found else ABSENT
+        if found is None:
+            continue
+        policy, _ = found
+        length += len(policy.text)
+        if length > LONGEST_TOGETHER:
+            return _Compiled(None, versions)
+        loaded.append(policy)
+        if len(policy.rules) > MANY_RULES:
             await give_way()
-    versions = {keys.policy(name): found[1] if found else ABSENT for name, found in loaded.items()}
-    return _Compiled(await Acl.of(found[0] for found in loaded.values() if found), versions)
+    return _Compiled(await Acl.of(loaded), versions, length)

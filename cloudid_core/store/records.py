@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from attrs import evolve, fields
 
-from ..caches import Bounded
+from ..caches import Weighed
 from ..effects import (
     ABSENT,
     MOST_ENTRIES,
@@ -80,6 +80,8 @@ class Found(msgspec.Struct, Generic[T], frozen=True):
     key: str
     record: T
     version: int
+    size: int = 0
+    """Bytes of its entry."""
 
     @property
     def expected(self) -> dict[str, int]:
@@ -88,7 +90,7 @@ class Found(msgspec.Struct, Generic[T], frozen=True):
 
     def with_record(self, record: U) -> Found[U]:
         """Something that follows from this record, at its place."""
-        return Found(self.key, record, self.version)
+        return Found(self.key, record, self.version, self.size)
 
 
 def version_of(found: Found[Any] | None) -> int:
@@ -108,7 +110,7 @@ class Records:
     """
 
     def __init__(
-        self, sealer: Sealer, cache: Bounded[str, Any], read_keyring: Callable[[], Program[Keyring]] | None = None
+        self, sealer: Sealer, cache: Weighed[str, Any], read_keyring: Callable[[], Program[Keyring]] | None = None
     ) -> None:
         self.sealer = sealer
         self._cache = cache
@@ -118,7 +120,7 @@ class Records:
         """The record at `key`, or `None`."""
         return self.find_known(self._cache, key, form)
 
-    async def find_known(self, cache: Bounded[str, Any], key: str, form: type[T]) -> Found[T] | None:
+    async def find_known(self, cache: Weighed[str, Any], key: str, form: type[T]) -> Found[T] | None:
         """As `find`, for records that are remembered in a cache of their own."""
         entry = await ReadEntry(key)
         if entry is None:
@@ -129,8 +131,8 @@ class Records:
             return known
         if not self.sealer.knows(term_of(entry.value)):
             await self.learn_keys()
-        found = Found(key, self._opened(key, entry, form), entry.version)
-        cache.put(key, found)
+        found = Found(key, self._opened(key, entry, form), entry.version, len(entry.value))
+        cache.put(key, found, found.size)
         return found
 
     def last_found(self, key: str, form: type[T]) -> Found[T] | None:

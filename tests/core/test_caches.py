@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudid_core.caches import Bounded, Caches
+from cloudid_core.caches import Bounded, Caches, Weighed
 from cloudid_core.settings import Settings
 from cloudid_core.values.secret import Secret
 
@@ -38,6 +38,27 @@ def test_a_cache_is_a_map_that_forgets_the_longest_unused(size: int, steps: list
                 model.pop(key, None)
         assert list(cache) == list(model)
         assert len(cache) == len(model) <= size
+
+
+@given(st.integers(0, 4), st.integers(0, 12), st.lists(st.tuples(st.booleans(), KEYS, st.integers(0, 9)), max_size=40))
+def test_a_weighed_cache_also_forgets_the_longest_unused_while_it_weighs_too_much(
+    size: int, most: int, steps: list[tuple[bool, int, int]]
+) -> None:
+    cache: Weighed[int, str] = Weighed(size, most)
+    model: OrderedDict[int, int] = OrderedDict()
+    for is_put, key, weight in steps:
+        model.pop(key, None)
+        if is_put:
+            cache.put(key, "value", weight)
+            model[key] = weight
+            while len(model) > size or (len(model) > 1 and sum(model.values()) > most):
+                model.popitem(last=False)
+        else:
+            cache.drop(key)
+        assert list(cache) == list(model)
+        assert cache.weight == sum(model.values())
+    cache.clear()
+    assert (len(cache), cache.weight) == (0, 0)
 
 
 def test_a_cache_can_change_while_its_keys_are_gone_through() -> None:

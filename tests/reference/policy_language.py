@@ -12,6 +12,7 @@ from cloudid_core.forms import spellings_of
 from cloudid_core.policies import Acl, parse
 from cloudid_core.policies.document import CAPABILITIES, KEYS, LONGEST, OLD_LEVELS, UNSUPPORTED
 from cloudid_core.policies.hcl import DEEPEST, MOST_TOKENS
+from cloudid_core.policies.store import LONGEST_TOGETHER
 from cloudid_core.policies.parameters import MOST_COMPARISONS, READING
 from cloudid_core.testing import World
 from cloudid_core.token_store.create import CreateForm
@@ -134,7 +135,8 @@ LEFT_OUT: Final = (
     "templates, heredocs and expressions; unknown keys and capabilities; an assignment that is repeated."
 )
 LIMITS: Final = (
-    f"A text has at most {LONGEST:,} characters, HCL {MOST_TOKENS:,} tokens on {DEEPEST} levels. A request is "
+    f"A text has at most {LONGEST:,} characters, HCL {MOST_TOKENS:,} tokens on {DEEPEST} levels. "
+    f"A token whose policies have more than {LONGEST_TOGETHER:,} characters in all may do nothing. A request is "
     f"refused if its decision takes more than {MOST_COMPARISONS:,} comparisons of an element with a pattern. Reading "
     f"an element of a value of the rule counts as {READING} comparisons, once for each type of field in the request."
 )

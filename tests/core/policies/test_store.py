@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cloudid_core.caches import LONGEST_POLICIES
 from cloudid_core.context.context import Context
-from cloudid_core.policies.document import Policy, parse
-from cloudid_core.policies.store import load_acl
+from cloudid_core.errors import Code, Refused
+from cloudid_core.policies.document import LONGEST, Policy, parse
+from cloudid_core.policies.store import LONGEST_TOGETHER, load_acl
 from cloudid_core.store import keys
 from cloudid_core.testing.world import World
 
@@ -68,3 +70,33 @@ def test_a_policy_that_is_written_later_counts_at_once() -> None:
     world.perform(write_policy(context, "late", READ_A))
     after = world.perform(load_acl(context, ("late",)))
     assert (before.allows("read", "a"), after.allows("read", "a")) == (False, True)
+
+
+def long_policy(path: str) -> str:
+    """A policy of the longest text that reads one path."""
+    text = READ_A.replace('"a"', f'"{path}"')
+    return text + " " * (LONGEST - len(text))
+
+
+def test_policies_that_are_too_long_together_grant_nothing_until_one_is_shorter() -> None:
+    """A rule that is left out could be one that denies."""
+    world, context = World(), new_context()
+    names = tuple(f"p{number}" for number in range(LONGEST_TOGETHER // LONGEST + 1))
+    for name in names:
+        world.perform(write_policy(context, name, long_policy(name)))
+    assert world.perform(load_acl(context, names[1:])).allows("read", "p1")
+    for _ in range(2):
+        with pytest.raises(Refused) as refusal:
+            world.perform(load_acl(context, names))
+        assert refusal.value.code is Code.PERMISSION_DENIED
+    world.perform(write_policy(context, "p0", READ_A))
+    world.perform(write_policy(context, "p1", READ_B))
+    assert world.perform(load_acl(context, names)).allows("read", "b")
+
+
+def test_access_lists_of_long_policies_are_forgotten_before_there_are_many() -> None:
+    world, context = World(), new_context()
+    for number in range(LONGEST_POLICIES // LONGEST + 3):
+        world.perform(write_policy(context, f"p{number}", long_policy("a")))
+        world.perform(load_acl(context, (f"p{number}",)))
+    assert len(context.caches.acls) == LONGEST_POLICIES // LONGEST

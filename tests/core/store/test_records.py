@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from attrs import evolve, frozen
 
-from cloudid_core.caches import Bounded
+from cloudid_core.caches import Weighed
 from cloudid_core.effects import ABSENT, MOST_ENTRIES, Commit, Entry, ListKeys, Program, ReadEntries, ReadEntry
 from cloudid_core.errors import CloudidError, Code, Conflict, EntryDamaged, Refused
 from cloudid_core.store.changes import Changes
@@ -48,7 +48,7 @@ RING = Keyring(
 
 
 def fresh_records() -> Records:
-    return Records(Sealer(RING), Bounded(16))
+    return Records(Sealer(RING), Weighed(16, 2**16))
 
 
 @pytest.fixture
@@ -85,8 +85,8 @@ def put(world: World, records: Records, key: str, note: Note) -> int:
 def test_what_was_committed_is_found(world: World, records: Records) -> None:
     version = put(world, records, "a", Note("x", 7, Secret("s")))
     found = world.perform(records.find("a", Note))
-    assert found == Found("a", Note("x", 7, Secret("s")), version)
-    assert world.perform(records.find_fresh("a", Note)) == found
+    assert found == Found("a", Note("x", 7, Secret("s")), version, size=68)
+    assert world.perform(records.find_fresh("a", Note)) == Found("a", Note("x", 7, Secret("s")), version)
     assert world.perform(fresh_records().find("a", Note)) == found
 
 
@@ -135,8 +135,21 @@ def test_a_record_is_decoded_once_for_each_version(world: World, records: Record
     assert second.record == Note("y")
 
 
+def test_large_records_are_forgotten_before_there_are_many(world: World) -> None:
+    """Their writers choose how large they are, and how many of them a node reads."""
+    cache: Weighed[str, object] = Weighed(16, 5000)
+    records = Records(Sealer(RING), cache)
+    for key in "abcdef":
+        put(world, records, key, Note("x" * 2000))
+        world.perform(records.find(key, Note))
+    assert list(cache) == ["e", "f"]
+    put(world, records, "g", Note("x" * 10_000))
+    world.perform(records.find("g", Note))
+    assert list(cache) == ["g"]
+
+
 def test_a_fresh_record_is_not_remembered(world: World) -> None:
-    cache: Bounded[str, object] = Bounded(16)
+    cache: Weighed[str, object] = Weighed(16, 2**16)
     records = Records(Sealer(RING), cache)
     put(world, records, "a", Note("x"))
     world.perform(records.find_fresh("a", Note))
