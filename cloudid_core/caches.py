@@ -17,6 +17,8 @@ USUAL_ENTRY: Final = 4096
 LONGEST_POLICIES: Final = 2**21
 """Characters of the policies behind all access lists that are remembered. Short rules take about 70 bytes for each.
 """
+LARGEST_CASES: Final = 2**21
+"""Bytes of the entries of all roles that refused logins, which are remembered, were decided by."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -157,8 +159,8 @@ class Caches(JwtCaches):
         """The last logins, for people to look at: nothing is decided by them. Few are freed while the processor still
         has them in its caches: with 128 of them, every login takes 5 % longer.
         """
-        self.refused_logins: Bounded[Hashable, Any] = Bounded(128)
-        """The last refusals by machine and codes."""
+        self.refused_logins: Weighed[Hashable, Any] = Weighed(128, LARGEST_CASES)
+        """The last refusals by machine and codes. Each holds the role that it was decided by."""
         self.unaccepted_logins: Bounded[Hashable, Any] = Bounded(64)
         """The last refusals of logins whose token was verified and not accepted, by mount, source address and codes."""
         self.unverified_logins: Bounded[Hashable, Any] = Bounded(64)

@@ -150,6 +150,7 @@ async def _log_in_on(base: MountSnapshot, call: Call, form: LoginForm, is_anew: 
         except (Refused, *PROVIDER_FAILURES):
             parts = (settings, snapshot, claims, facts, evolve(form, jwt=""), key_set, call.now, call.remote_address)
             case = proven.case = partial(_case, *parts)
+            proven.weight = snapshot.weight
             if call.trail is not None:
                 call.trail.decision = explanation_of(case()).decision
             raise

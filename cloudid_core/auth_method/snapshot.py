@@ -89,6 +89,11 @@ class Snapshot:
         return self._role is not None
 
     @property
+    def weight(self) -> int:
+        """What it weighs in a cache: bytes of the role's entry."""
+        return self._role.size if self._role is not None else 1
+
+    @property
     def stored_role(self) -> Role:
         """The role as far as this node knows its bounds; `ROLE_NOT_FOUND` if there is none."""
         if self._role is None:
@@ -162,7 +167,7 @@ async def read_role(base: MountSnapshot, role_name: str) -> Snapshot:
     if role is None:  # callers can invent such names without end
         base.roles.drop(role_name)
     else:
-        base.roles.put(role_name, snapshot, role.size)
+        base.roles.put(role_name, snapshot, snapshot.weight)
     return snapshot
 
 

@@ -56,6 +56,8 @@ class Proven(msgspec.Struct):
     """Id of the machine as the JWT has it; empty if it names none."""
     case: Callable[[], object] | None = None
     """Makes all that the login was decided on, without its JWT, once that is known."""
+    weight: int = 1
+    """What `case` weighs once it is remembered: bytes of the role's entry."""
     lacks_role: bool = False
     """The JWT is accepted, and the role that the login names does not exist, as far as is known."""
     has_invalid_form: bool = False

@@ -83,7 +83,7 @@ def note_login(caches: Caches, answered: RequestAnswered, proven: Proven) -> Non
         caches.admitted_logins.append((answered, proven.case))
         return
     login = RecentLogin(replace(answered, audit=None), proven.case)
-    caches.refused_logins.put(login.key, login.after(caches.refused_logins.get(login.key)))
+    caches.refused_logins.put(login.key, login.after(caches.refused_logins.get(login.key)), proven.weight)
 
 
 LOGIN: Final = schemas.members(

@@ -7,7 +7,7 @@ from typing import Any
 import jwt as pyjwt
 import pytest
 
-from cloudid_core.caches import Caches
+from cloudid_core.caches import LARGEST_CASES, Caches
 from cloudid_core.effects import Sleep
 from tests.installation import Installation
 from tests.logins import LOGIN, configure_logins, identity, log_in, login_form
@@ -70,6 +70,19 @@ def test_many_refusals_do_not_displace_logins_and_are_bounded(service: Installat
     assert [login["role"] for login in logins_of(service)] == ["r2", "r1", "dev"]
     pauses = [effect for _, effect in service.trace[since:] if isinstance(effect, Sleep)]
     assert len(pauses) == 2, "other requests are answered between two logins, whose roles may have long lists"
+
+
+def test_refusals_by_large_roles_are_forgotten_before_there_are_many(service: Installation) -> None:
+    """Each holds its role, and the writers of roles choose how large these are."""
+    ids = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(9000)]
+    form = login_form(service, configure_logins(service))
+    for number in range(8):
+        role = f"large-{number}"
+        service.must("POST", f"auth/cloud/role/{role}", {"bound_service_principal_ids": ids})
+        assert service.refused("POST", LOGIN, {**form, "role": role}) == (403, "bound_service_principal_mismatch")
+    remembered = service.context.caches.refused_logins
+    assert 1 < len(remembered) < 8
+    assert remembered.weight <= LARGEST_CASES
 
 
 def test_a_policy_must_grant_it(service: Installation) -> None:
