@@ -341,11 +341,13 @@ async def list_stuck(call: Call) -> Answer:
     leases, damaged = await call.context.records.find_all_fresh(tuple(mount_ids), Lease)
     reasons = {found.key: found.record.reason for found in leases} | {each.key: reason_of(each) for each in damaged}
     mounts = (await mount_table(call.context.records)).record
+    # Once for each mount: the caller's policies may have very many patterns, and so may the list have leases.
+    may_know = {each: may_read_config(call.caller, mounts.with_storage(each)) for each in set(mount_ids.values())}
     stuck = [
         {
             "lease_id": key.removeprefix(keys.LEASES),
             "mount_id": mount_id,
-            "error": reason_for(call.caller, mounts.with_storage(mount_id), reasons[key]),
+            "error": reasons[key] if may_know[mount_id] else without_provider_code(reasons[key]),
         }
         for key, mount_id in mount_ids.items()
         if key in reasons

@@ -124,6 +124,8 @@ VALUES: Final = (
     "or no boolean can match, such as `*h` for seconds, denies every number or boolean.\n"
     "- A value of `denied_parameters` that the field cannot read and that has no `*` denies every value of the field: "
     "an object that lacks a required member, for example. In `allowed_parameters` it allows nothing.\n"
+    "- An object in `denied_parameters` denies that object and no other. A role or group can be named by its id instead of "
+    "its name, so name those that may be used in `allowed_parameters`, or set a ceiling in the mount's configuration.\n"
     "- A request whose value the route cannot read is refused by every rule that names the field.\n"
     "- `config` of a mount is compared by its members, which are read as fields are. Empty, default and unknown "
     "members do not count.\n"

@@ -11,6 +11,7 @@ from cloudid_core.context.queue import PAUSES
 from cloudid_core.effects import Commit
 from cloudid_core.leases import synchronous
 from cloudid_core.leases.revocation import end_leases
+from cloudid_core.policies import Acl
 from cloudid_core.store import keys
 from tests.engines import SecretsEngine, engine_with_roles
 from tests.installation import ROOT, START
@@ -340,6 +341,24 @@ def test_a_batch_token_without_a_login_renews_no_lease_of_another_one() -> None:
         renewal = {"lease_id": world.issue("existing", first)}
         assert world.refused("POST", "sys/leases/renew", renewal, second) == (403, "permission_denied")
         world.must("POST", "sys/leases/renew", renewal, first)
+
+
+def test_the_list_of_stuck_leases_asks_the_policies_once_for_each_mount(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = engine_with_roles()
+    lease_ids = [world.issue("fresh") for _ in range(3)]
+    world.fail("arm", times=None, status=403, code="AuthorizationFailed")
+    for lease_id in lease_ids:
+        world.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id})
+    asked: list[str] = []
+    allows = Acl.allows
+
+    def counted(acl: Acl, operation: str, path: str, *more: Any, **named: Any) -> bool:
+        asked.append(path)
+        return allows(acl, operation, path, *more, **named)
+
+    monkeypatch.setattr(Acl, "allows", counted)
+    assert len(world.must("GET", "sys/leases").data["leases"]) == 3
+    assert asked.count("cloud/config") == 1
 
 
 @pytest.mark.parametrize("may_read_config", [True, False])
