@@ -183,6 +183,8 @@ class Service:
             refusal, failure = damaged, damaged
         except Refused as refused:
             self.context.node.is_sealed_out |= refused.code is Code.SEALED
+            if refused.code is Code.COMMIT_UNRESOLVED:
+                self.context.node.written_at = 0.0  # as below
             refusal = self._slowed(refused, exchange)
         except PROVIDER_FAILURES as unanswered:
             refusal = refusal_of(unanswered, names_code=exchange.may_know_provider_codes)

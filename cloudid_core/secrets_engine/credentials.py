@@ -98,7 +98,6 @@ async def generate_credentials(call: Call) -> Answer:
             # A password that was refused is looked for as any other, but it does not count as a lease.
             intent = intent.with_record(evolve(intent.record, role=""))
         await _take_back(call, intent, lease_id)
-        call.held.lease_id = call.held.mount_id = call.held.intent_id = ""
         raise
     return Answer(
         data={
@@ -244,8 +243,12 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
 
 
 async def _take_back(call: Call, intent: Found[Intent], lease_id: str) -> None:
-    """Have everything undone, even if the lease took the intent's place without our hearing of it. Never fails."""
+    """Have everything undone, even if the lease took the intent's place without our hearing of it. Never fails.
+
+    What the store does not take remains held, and is given back with the rest of the request.
+    """
     now = await Now()
     await abandon(call.context, intent)
     with suppress(CloudidError):
         await end_lease(call.context, lease_id, now)
+        call.held.lease_id = call.held.mount_id = call.held.intent_id = ""

@@ -23,7 +23,7 @@ from ..effects import (
     give_way,
     record_if_possible,
 )
-from ..errors import Code, Conflict, EntryDamaged, OutcomeUnknown, Refused, drop_tracebacks
+from ..errors import Code, Conflict, EntryDamaged, OutcomeUnknown, Refused, StoreFailed, drop_tracebacks
 from ..values import Secret
 from .changes import Changes
 from .conflicts import retry_on_conflict
@@ -210,7 +210,10 @@ class Records:
         try:
             version = await Commit(changes.expects, sealed, changes.deletes)
         except OutcomeUnknown:
-            version = await self._resolve(changes.expects, sealed, changes.deletes)
+            try:
+                version = await self._resolve(changes.expects, sealed, changes.deletes)
+            except StoreFailed:  # of a reading: callers take it for a commit that was certainly not written
+                raise Refused(Code.COMMIT_UNRESOLVED) from None
         for event in changes.events:
             await record_if_possible(event)
         return version

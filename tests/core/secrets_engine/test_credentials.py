@@ -563,7 +563,7 @@ def test_a_lease_that_may_have_been_written_is_ended(engine: SecretsEngine) -> N
     engine.role()
     written = last(Commit)
     engine.inject(Fault(written, FaultKind.LOST_ANSWER), Fault(written + 1, FaultKind.FAIL))
-    assert engine.refused("GET", CREDS) == (503, "store_unavailable")
+    assert engine.refused("GET", CREDS) == (503, "commit_unresolved")
     (lease_id,) = engine.leases()
     lease = engine.lease(lease_id)
     assert lease is not None

@@ -257,6 +257,16 @@ def test_a_commit_that_rested_on_nothing_and_left_no_trace_stays_unresolved(worl
 
 
 @pytest.mark.parametrize("kind", [FaultKind.LOST_ANSWER, FaultKind.UNKNOWN_NOT_WRITTEN])
+def test_a_commit_whose_outcome_cannot_be_read_either_stays_unresolved(
+    world: World, records: Records, kind: FaultKind
+) -> None:
+    """`StoreFailed` would say that it was certainly not written."""
+    committing(world, kind)
+    world.inject(Fault(len(world.trace) + 2, FaultKind.FAIL))
+    assert_unresolved(lambda: world.perform(records.commit(Changes({"a": ABSENT}, {"a": Note("x")}))))
+
+
+@pytest.mark.parametrize("kind", [FaultKind.LOST_ANSWER, FaultKind.UNKNOWN_NOT_WRITTEN])
 @pytest.mark.parametrize("guarded_by", ["itself", "another", "nothing"])
 def test_a_delete_is_done_when_nothing_is_there(
     world: World, records: Records, kind: FaultKind, guarded_by: str
