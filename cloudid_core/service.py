@@ -305,8 +305,8 @@ class Service:
         return await self._told("tick", self._background.run())
 
     async def upkeep(self) -> Instant:
-        """Give back what closed requests held, keep this node's caches, keys and plans fresh, and look at other nodes
-        and at what is stored. Return the instant of the next round.
+        """Look at the store and the other nodes, give back what closed requests held, keep this node's caches, keys and
+        plans fresh, and look at what is stored. Return the instant of the next round.
         """
         return await self._told("upkeep", self._keep_up())
 
@@ -335,8 +335,8 @@ class Service:
                     self._owed.pop(name, None)
 
     async def _keep_up(self) -> Instant:
+        again = await refresh_cluster_view(self.context)  # first, since health rests on it
         await self._give_back_owed()
-        again = await refresh_cluster_view(self.context)
         await try_devices_again(self.context)
         now = await Now()
         was_set_back = now + REFRESH_PAUSE < self._refresh_at

@@ -7,10 +7,12 @@ from typing import Any, Final
 
 import pytest
 
+from cloudid_core.background.nodes import COMMIT_SECONDS
 from cloudid_core.context import Context
 from cloudid_core.delivery import TRIES, give_back
 from cloudid_core.effects import Commit, Effect
 from cloudid_core.errors import StoreFailed
+from cloudid_core.health import HealthProblem
 from cloudid_core.messages.response import Response
 from cloudid_core.routing import Held, Route
 from cloudid_core.testing import Stall
@@ -286,6 +288,26 @@ def test_one_request_that_cannot_be_given_back_does_not_keep_the_others() -> Non
         world.perform(world.service.upkeep())
     assert not is_valid(world, token)
     assert list(world.service._owed.values()) == [stuck.held]
+
+
+class Standing(Installation):
+    """Its commits stand still, while reads go on."""
+
+    is_standing = False
+
+    def stall_for(self, effect: Effect[Any]) -> Stall | None:
+        return Stall.BEFORE if self.is_standing and isinstance(effect, Commit) else None
+
+
+def test_health_tells_of_commits_that_stand_still_before_what_is_owed_is_tried() -> None:
+    world = Standing()
+    for _ in range(3):
+        world.service._owe(held_token(world)[1])
+    world.is_standing = True
+    world.context.node.written_at = 0.0  # as after a commit that failed
+    world.spawn(world.service.upkeep(), "upkeep")
+    world.advance(COMMIT_SECONDS + 1)
+    assert world.context.node.problems[HealthProblem.STORE_UNAVAILABLE]
 
 
 def test_one_part_that_cannot_be_ended_does_not_keep_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
