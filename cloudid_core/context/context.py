@@ -17,7 +17,8 @@ from ..health import Node
 from ..mounts import Mount
 from ..provider import Client, Provisioned, Rights
 from ..settings import Settings
-from ..store import NO_CHANGES, Changes, Found, Records
+from ..store import NO_CHANGES, Changes, Found, KeyedHash, Records
+from ..values import Secret, uuid_text
 
 T = TypeVar("T")
 
@@ -114,3 +115,9 @@ class Context:
     def marker_prefix(self) -> str:
         """The start of the name of every object that this installation makes at the provider."""
         return f"cloudid-{self.records.sealer.keyring.installation}-"
+
+    @property
+    def cluster_id(self) -> str:
+        """A UUID that all nodes share, for clients without a token. It does not show the id that markers have."""
+        hashed = KeyedHash(Secret(self.records.sealer.keyring.installation)).hexadecimal("cluster id")
+        return uuid_text(bytes.fromhex(hashed)[:16])

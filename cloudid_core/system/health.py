@@ -50,11 +50,18 @@ class HealthForm:
 
 def _common(call: Call) -> dict[str, Json]:
     """`version` is the level of the interface, by which clients choose what they send; ours stands beside it."""
-    version = call.context.settings.api_version
-    return {"initialized": True, "sealed": False, "version": version, "cloudid_version": VERSION}
+    version, cluster_id = call.context.settings.api_version, call.context.cluster_id
+    return {
+        "initialized": True,
+        "sealed": False,
+        "version": version,
+        "cloudid_version": VERSION,
+        "cluster_name": f"cloudid-{cluster_id.partition('-')[0]}",
+        "cluster_id": cluster_id,
+    }
 
 
-COMMON: Final = schemas.members(BOOLEAN="initialized sealed", TEXT="version cloudid_version")
+COMMON: Final = schemas.members(BOOLEAN="initialized sealed", TEXT="version cloudid_version cluster_name cluster_id")
 PROBLEM: Final = schemas.members(TEXT="code text consequence remedy")
 HEALTH: Final = schemas.joined(
     COMMON,

@@ -28,7 +28,7 @@ AUTH: Final = (
     "mfa_requirement num_uses"
 )
 WRAP: Final = "token accessor ttl creation_time creation_path"
-STATE: Final = "initialized sealed version"
+STATE: Final = "initialized sealed version cluster_name cluster_id"
 MOUNT: Final = (
     "type description accessor local seal_wrap external_entropy_access options uuid plugin_version "
     "running_plugin_version running_sha256 deprecation_status config"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
+from uuid import UUID
 
 import pytest
 
@@ -26,6 +28,25 @@ def test_clients_are_told_the_level_of_the_interface_and_our_version_beside_it(p
     assert (reply["version"], reply["cloudid_version"]) == (f"2.2.0+ent.cloudid.{VERSION}", VERSION)
     reply = Installation(api_version="1.15.0").must("GET", f"sys/{path}", token="").body
     assert (reply["version"], reply["cloudid_version"]) == ("1.15.0", VERSION)
+
+
+def test_all_nodes_of_an_installation_have_the_cluster_id_of_typed_clients() -> None:
+    world = Installation()
+    health = world.must("GET", "sys/health", token="").body
+    seal_status = world.must("GET", "sys/seal-status", token="").body
+    cluster_id = health["cluster_id"]
+    assert str(UUID(cluster_id)) == cluster_id == seal_status["cluster_id"] == world.context.cluster_id
+    assert health["cluster_name"] == seal_status["cluster_name"] == f"cloudid-{cluster_id[:8]}"
+    world.restart()
+    assert world.must("GET", "sys/health", token="").body["cluster_id"] == cluster_id
+    assert Installation(seed=1).must("GET", "sys/health", token="").body["cluster_id"] != cluster_id
+
+
+def test_the_cluster_id_does_not_show_the_id_in_markers() -> None:
+    world = Installation()
+    installation = world.context.records.sealer.keyring.installation
+    assert installation in world.context.marker_prefix
+    assert not set(re.findall("....", installation)) & set(re.findall("....", world.context.cluster_id))
 
 
 def test_a_healthy_node() -> None:
