@@ -81,7 +81,7 @@ _COMMON: Final[Mapping[Code, Advice]] = {
     # What the role demands
     Code.ROLE_NOT_FOUND: Advice(
         "The role has another name, or is one of another mount.",
-        "Name one of the roles of this mount: `--role`, `--mount`.",
+        "Name one of the roles of this mount: `--role`, `--mount`. For credentials, list `MOUNT/roles`.",
         "LIST MOUNT/role",
     ),
     Code.ROLE_NEWER_THAN_NODE: Advice(

@@ -38,7 +38,7 @@ async def rotated_holder(subject: Subject) -> Found[SecretHolder]:
     """
     holder = await subject.holder()
     if holder is None:
-        raise Refused(Code.NOT_FOUND, "the role does not exist") if subject.role else Refused(Code.CONFIG_MISSING)
+        raise Refused(Code.ROLE_NOT_FOUND) if subject.role else Refused(Code.CONFIG_MISSING)
     if not (subject.role or is_managed(subject.context, holder.record)):
         raise Refused(Code.ROOT_SECRET_UNMANAGED)
     return holder

@@ -101,7 +101,7 @@ async def _permit(call: Call) -> Grant[Role]:
     await require_live(context.records, mount)
     found = await context.records.find(keys.role(mount.id, name), Role)
     if found is None:
-        raise Refused(Code.NOT_FOUND, "the role does not exist")
+        raise Refused(Code.ROLE_NOT_FOUND)
     role = found.record.normal
     scope = chosen_scope(role.token_scopes, call.form(TokenForm).scope)
     effective, client, config_expects = await config.in_use(context, mount, call.deadline)

@@ -41,7 +41,6 @@ from .roles import Role, find_role, may_hold, may_issue_for, rights_of
 
 SECRET_MARGIN: Final = 3600
 """Seconds by which the provider's secret outlives the longest lease, never past an explicit cap."""
-NO_ROLE: Final = "the role does not exist"
 CREDENTIALS: Final = Answers(
     data=schemas.members(TEXT="client_id client_secret tenant_id subscription_id"),
     lease=True,
@@ -132,7 +131,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
     mounts = await require_live(context.records, mount)
     role = await find_role(context, mount, name)
     if role is None:
-        raise Refused(Code.NOT_FOUND, NO_ROLE)
+        raise Refused(Code.ROLE_NOT_FOUND)
     config, client, config_expects = await in_use(context, mount, call.deadline)
     await may_issue_for(context, mount, config, client, role.record)
     plan = await _plan(call, client, role.record, name, role.record.subscription or config.subscription_id)
@@ -206,7 +205,7 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
     mounts = await mount_table(context.records)
     role = await find_role(context, mount, plan.role_name)
     if role is None or mount.id not in mounts.record.by_id:
-        raise Refused(Code.NOT_FOUND, NO_ROLE)
+        raise Refused(Code.ROLE_NOT_FOUND)
     if plan.role.persistent_app and role.record.existing_id != plan.role.existing_id:
         raise Refused(Code.ROLE_CHANGE_PENDING, retry_after=COME_AGAIN)
     config, client, config_expects = await in_use(context, mount, call.deadline)

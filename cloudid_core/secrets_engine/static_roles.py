@@ -142,7 +142,7 @@ CREDENTIALS: Final = schemas.members(
 async def find_static_role(context: Context, mount: Mount, name: str) -> Found[StaticRole]:
     found = await context.records.find(keys.static_role(mount.id, name), StaticRole)
     if found is None:
-        raise Refused(Code.NOT_FOUND, "the role does not exist")
+        raise Refused(Code.ROLE_NOT_FOUND)
     return found
 
 
@@ -231,7 +231,9 @@ async def may_rotate(context: Context, mount: Mount, name: str, deadline: Deadli
 @route("static-roles/:name", READ, MEMBERS)
 async def read_static_role(call: Call) -> Answer:
     """Reads a static role, and how its rotation stands."""
-    found = await find_static_role(call.context, call.mount, capture_name(call))
+    found = await call.context.records.find(keys.static_role(call.mount.id, capture_name(call)), StaticRole)
+    if found is None:
+        raise Refused(Code.NOT_FOUND)
     state = await state_of(call, capture_name(call), found.record)
     return Answer(data={**show(found.record), "ttl": found.record.rotation_period, **state})
 

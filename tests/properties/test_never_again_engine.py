@@ -335,8 +335,8 @@ def test_what_was_made_before_a_failure_is_undone_soon_and_for_good(
     assert engine.is_clean()
 
 
-def test_an_unknown_role_is_not_found(engine: SecretsEngine) -> None:
-    assert engine.ask("GET", "cloud/creds/nobody").status == 404
+def test_credentials_of_an_unknown_role_are_refused_with_a_text_that_go_clients_show(engine: SecretsEngine) -> None:
+    assert engine.refused("GET", "cloud/creds/nobody") == (400, "role_not_found")
     assert engine.ask("DELETE", "cloud/roles/nobody").status == 404
 
 

@@ -105,7 +105,7 @@ def test_names_know_no_case(furnished: Installation, name: str) -> None:
         ("auth/cloud/role", {"GET": 404, "DELETE": 204}),
         ("auth/token/roles", {"GET": 404, "DELETE": 204}),
         ("cloud/roles", {"GET": 404, "DELETE": 404}),
-        ("cloud/creds", {"GET": 404}),
+        ("cloud/creds", {"GET": 400}),
         ("sys/policies/acl", {"GET": 404, "DELETE": 204}),
         ("sys/quotas/rate-limit", {"GET": 404, "DELETE": 204}),
         ("sys/quotas/lease-count", {"GET": 404, "DELETE": 204}),

@@ -2,13 +2,26 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 
 	vault "github.com/hashicorp/vault/api"
 )
 
 func readAbsentRole(t *target) error {
 	return errors.Join(nothing(t.Logical().Read("auth/cloud/role/absent")), nothing(t.Logical().Read("cloud/roles/absent")))
+}
+
+// A 404 would give nothing, without its reason.
+func issueOfAbsentRole(t *target) error {
+	_, err := t.Logical().Read("cloud/creds/absent")
+	if err == nil || !strings.Contains(err.Error(), "the role does not exist") {
+		return fmt.Errorf("no reason: %v", err)
+	}
+	_, rotation := t.Logical().Write("cloud/rotate-role/absent", nil)
+	_, token := t.Logical().Write("cloud/token/absent", nil)
+	return errors.Join(refused(err, http.StatusBadRequest), refused(rotation, http.StatusBadRequest), refused(token, http.StatusBadRequest))
 }
 
 func listAbsentRoles(t *target) error {

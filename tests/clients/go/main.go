@@ -18,6 +18,7 @@ var checks = []struct {
 	{"reading an absent role gives nothing", readAbsentRole},
 	{"listing roles where there are none gives nothing", listAbsentRoles},
 	{"deleting an absent login role is no error", deleteAbsentLoginRole},
+	{"credentials of an absent role are refused with a reason", issueOfAbsentRole},
 	{"deleting an absent engine role is a 404", deleteAbsentEngineRole},
 	{"reading an absent policy gives nothing", readAbsentPolicy},
 	{"reading an absent token role gives nothing", readAbsentTokenRole},

@@ -102,7 +102,7 @@ def test_a_role_without_scopes_gives_no_tokens() -> None:
     engine = configured_engine()
     engine.role(application_object_id=engine.other_application["object_id"])
     assert engine.refused("GET", TOKEN) == (400, "role_without_tokens")
-    assert engine.refused("GET", "cloud/token/other") == (404, "not_found")
+    assert engine.refused("GET", "cloud/token/other") == (400, "role_not_found")
 
 
 def test_a_token_is_given_again_until_half_its_life_is_over() -> None:
@@ -140,7 +140,7 @@ def test_a_cached_token_is_no_decision() -> None:
     engine.must("POST", ROLE, {"token_scopes": VAULT})
     assert engine.refused("POST", TOKEN, scoped) == (400, "token_scope_not_allowed")
     engine.must("DELETE", ROLE)
-    assert engine.refused("POST", TOKEN, scoped) == (404, "not_found")
+    assert engine.refused("POST", TOKEN, scoped) == (400, "role_not_found")
 
 
 def test_no_token_is_given_of_an_application_that_the_service_is() -> None:

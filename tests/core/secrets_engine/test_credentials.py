@@ -105,11 +105,11 @@ def test_every_request_gets_another_secret_and_lease(engine: SecretsEngine, way:
     assert first.body["lease_id"] != second.body["lease_id"]
 
 
-def test_unknown_roles_are_not_found_with_a_message(engine: SecretsEngine) -> None:
+def test_unknown_roles_are_refused_with_a_message(engine: SecretsEngine) -> None:
     """Whether or not there is a configuration."""
     for bare in (engine, SecretsEngine()):
         reply = bare.ask("GET", "cloud/creds/nobody")
-        assert reply.status == 404
+        assert (reply.status, reply.codes) == (400, ["role_not_found"])
         assert "role" in reply.body["errors"][0]
 
 
@@ -360,7 +360,7 @@ def test_a_role_or_mount_that_goes_meanwhile_gives_nothing(engine: SecretsEngine
     engine.advance(5)
     engine.must(method, path)
     engine.advance(30)
-    assert asking.result().status == 404
+    assert asking.result().status == 400
     engine.converge()
     assert engine.leases() == []
     assert engine.is_clean()

@@ -82,7 +82,7 @@ def test_a_lease_is_made_only_while_all_that_it_rests_on_stands(race: str, role:
     world = with_caller()
     issue = world.program(world.request("GET", f"cloud/creds/{role}", token=CALLER))
     response, conflicts = raced(world, issue, "lease/", partial(RACES[race], world, role))
-    assert (response.status, conflicts) == (403 if race == "the token is revoked" else 404, 1)
+    assert (response.status, conflicts) == (403 if race == "the token is revoked" else 400, 1)
     world.converge()
     check_in_the_end(world)
     assert world.ask("LIST", "sys/leases/lookup").status == 404
@@ -139,7 +139,8 @@ def test_the_secret_for_tokens_is_the_roles_or_gone(event: str, role: str) -> No
         if at >= effects:
             break
         assert response.status == 200 or (event, response.status) in (
-            ("deletion of the role", 404),
+            ("deletion of the role", 400),
+            ("end of the mount", 400),
             ("end of the mount", 404),
             ("end of the mount", 502),
             ("end of its tokens", 400),

@@ -134,7 +134,7 @@ def test_a_rotation_on_request_is_not_repeated_while_both_secrets_work(world: St
     assert "nothing was rotated" in world.must("POST", ROTATE).body["warnings"][0]
     assert world.ask("POST", ROTATE, {"force": True}).status == 204
     assert world.creds()["client_secret"] != first["client_secret"]
-    assert world.refused("POST", "cloud/rotate-role/other") == (404, "not_found")
+    assert world.refused("POST", "cloud/rotate-role/other") == (400, "role_not_found")
 
 
 def test_a_secret_that_is_not_accepted_in_time_is_not_handed_out(world: Static) -> None:

@@ -46,7 +46,7 @@ def test_no_token_is_given_that_the_role_or_the_ceiling_does_not_allow(engine: S
     engine.must("POST", ROLE, {"token_scopes": ""})
     assert engine.refused("POST", TOKEN) == (400, "role_without_tokens")
     engine.must("DELETE", ROLE)
-    assert engine.refused("POST", TOKEN) == (404, "not_found")
+    assert engine.refused("POST", TOKEN) == (400, "role_not_found")
 
 
 def test_a_role_that_changes_while_a_token_is_asked_for_decides(engine: SecretsEngine) -> None:
