@@ -21,6 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -472,14 +473,17 @@ async def give_way() -> None:
     await Sleep(0.0)
 
 
-async def in_turns(items: Sequence[T], work: Callable[[T], Iterable[U]], at_once: int) -> list[U]:
+async def in_turns(items: Iterable[T], work: Callable[[T], Iterable[U]], at_once: int) -> list[U]:
     """All that `work` makes of the items, in their order. Other programs go on after each `at_once` of them."""
     made: list[U] = []
-    for start in range(0, len(items), at_once):
-        if start:
-            await give_way()
-        for item in items[start : start + at_once]:
+    left = iter(items)
+    batch = list(islice(left, at_once))
+    while batch:
+        for item in batch:
             made.extend(work(item))
+        batch = list(islice(left, at_once))
+        if batch:
+            await give_way()
     return made
 
 

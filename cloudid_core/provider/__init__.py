@@ -28,7 +28,7 @@ from .granted import Actions, actions_at, directory_permissions
 from .identities import Identities, PlatformIdentity, Proofs, identities_for_writing, lending
 from .memberships import MEMBERSHIPS
 from .oauth import AccessToken, ask_for_token, token_endpoint
-from .objects import Id, find_by_id, literal, select
+from .objects import MOST_SELECTED, Id, find_by_id, literal, select_until
 from .principals import ensure_principal
 from .proofs import CERTIFICATE, FEDERATED, PROOFS, SECRET, Proof
 from .propagation import GRACE, FreshObject, retry_while_propagating, wait_until_proven

@@ -14,7 +14,20 @@ from ..effects import Instant
 from ..errors import CloudidError, ProviderAmbiguous, ProviderProblem
 from ..values import Secret, rfc3339
 from .client import Client, ask
-from .objects import Id, address, change, delete, directory_call, find_by_id, find_by_key, literal, select, upsert
+from .objects import (
+    Id,
+    Selection,
+    address,
+    change,
+    delete,
+    directory_call,
+    find_by_id,
+    find_by_key,
+    literal,
+    select,
+    select_until,
+    upsert,
+)
 from .propagation import pause
 from .responses import is_absent, unless
 
@@ -140,9 +153,10 @@ async def applications_by_client_id(client: Client, client_id: str) -> list[Appl
     return await _select(client, f"appId eq {literal(client_id)}")
 
 
-async def marked_applications(client: Client, prefix: str) -> list[Application]:
-    """All applications whose display name starts with a marker."""
-    return await _select(client, f"startswith(displayName,{literal(prefix)})")
+async def marked_applications(client: Client, prefix: str, until: Instant) -> Selection[Application]:
+    """The applications whose display name starts with a marker, as far as they can be listed until an instant."""
+    condition = f"startswith(displayName,{literal(prefix)})"
+    return await select_until(client, "applications", condition, _Application, until, _application)
 
 
 async def add_password(

@@ -179,7 +179,7 @@ async def pages(client: Client, url: str, scope: str | None, item: type[T]) -> l
         items += found
         if not link:
             return items
-    raise nonsense()
+    raise Refused(Code.PROVIDER_REFUSED, f"a list of Azure has more than {MOST_PAGES} pages")
 
 
 async def page(client: Client, url: str, scope: str | None, item: type[T]) -> tuple[list[T], str]:

@@ -6,22 +6,29 @@ Source: OData 4.01 Part 2, for keys and literals; the directory's own header for
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
 
+from attrs import frozen
 from msgspec import Meta
 
-from ..effects import HttpResponse, Now
+from ..effects import HttpResponse, Instant, Now
 from ..errors import ProviderProblem
 from ..forms import Json
-from .client import ApiCall, Client, get_json, pages
+from .client import ApiCall, Client, get_json, page, pages
 from .propagation import FreshObject, retry_while_propagating
 from .responses import is_absent, read, unless
 from .urls import url
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 VERSION: Final = "v1.0"
+LARGEST_PAGE: Final = "999"
+"""The most objects that Microsoft Graph puts on a page. A page has 100 where no number is given."""
+MOST_SELECTED: Final = 100_000
+"""The most objects of one list that are held at a time."""
 _ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 Id: TypeAlias = Annotated[str, Meta(pattern=rf"\A{_ID.pattern}\Z")]
 """An id that the provider gave; it has a place in a URL."""
@@ -74,6 +81,28 @@ async def select(client: Client, collection: str, condition: str, form: type[T])
     """All objects of a collection that pass a filter. The directory's lists lag behind."""
     listing = address(client, *collection.split("/"), **{"$filter": condition})
     return await pages(client, listing, client.cloud.directory_scope, form)
+
+
+@frozen
+class Selection(Generic[T]):
+    """The objects that pass a filter, as far as they were listed."""
+
+    items: Sequence[T]
+    is_complete: bool
+
+
+async def select_until(
+    client: Client, collection: str, condition: str, form: type[T], until: Instant, shown: Callable[[T], U]
+) -> Selection[U]:
+    """The objects of a collection that pass a filter, page by page until an instant, or until there are too many."""
+    link = address(client, *collection.split("/"), **{"$filter": condition, "$top": LARGEST_PAGE})
+    items: list[U] = []
+    while link:
+        if items and (await Now() >= until or len(items) >= MOST_SELECTED):
+            return Selection(items, is_complete=False)
+        listed, link = await page(client, link, client.cloud.directory_scope, form)
+        items += map(shown, listed)
+    return Selection(items, is_complete=True)
 
 
 async def upsert(client: Client, collection: str, key: str, value: str, body: Json, form: type[T]) -> T | None:

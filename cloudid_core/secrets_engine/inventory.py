@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import msgspec
 from attrs import evolve, frozen
 
-from ..effects import Instant, Program, gather
+from ..effects import Instant, Now, Program, gather
 from ..provider import (
     CERTIFICATE,
     FEDERATED,
@@ -25,7 +25,7 @@ from ..provider import (
     find_by_id,
     literal,
     marked_applications,
-    select,
+    select_until,
 )
 from ..tokens import is_id
 from ..values import rfc3339
@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 LANES: Final = 8
 """How many look-ups run at the same time."""
+LIST_SHARE: Final = 0.3
+"""The share of the time for each of the two lists. The rest is for look-ups."""
 TIME_DIGITS: Final = 12
 """How many digits of an id are its time of making, in milliseconds."""
 
@@ -87,6 +89,8 @@ class Shown:
 
     applications: Mapping[str, Application]
     principals: Mapping[str, Principal]
+    is_complete: bool = True
+    """Whether the lists ended before their share of the time, and before there were too many objects."""
 
     def has(self, one: Object) -> bool:
         match one.kind:
@@ -176,14 +180,18 @@ async def list_marked_objects(
     """
     own = client.credentials.client_id
     roots = await applications_by_client_id(client, own) if own else []
-    listed = [*await marked_applications(client, prefix), *roots]
+    started, share = await Now(), await client.deadline.remaining() * LIST_SHARE
+    marked = await marked_applications(client, prefix, started + share)
     condition = f"startswith(displayName,{literal(prefix)})"
-    principals = await select(client, "servicePrincipals", condition, Principal)
+    until = started + 2 * share
+    principals = await select_until(client, "servicePrincipals", condition, Principal, until, lambda each: each)
+    listed = [*marked.items, *roots]
     known = {application.object_id: application for application in listed}
     known |= await _applications(client, {each for each in application_ids if each not in known})
     holder_ids = frozenset((*application_ids, *(root.object_id for root in roots)))
     known = await _with_federations(client, known, holder_ids)
-    return Shown(known, {principal.id: principal for principal in principals}), holder_ids
+    is_complete = marked.is_complete and principals.is_complete
+    return Shown(known, {principal.id: principal for principal in principals.items}, is_complete), holder_ids
 
 
 async def look_up(client: Client, objects: Iterable[Object]) -> Shown:

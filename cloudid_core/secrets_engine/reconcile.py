@@ -23,7 +23,7 @@ from ..forms import BOOLEAN, INTEGER, Json, bounded, schemas, setting
 from ..leases import Lease, end_leases, find_undamaged_leases, forget_lease
 from ..messages import ACCEPTED, READ, WRITE, Answer
 from ..mounts import mount_table
-from ..provider import Client, Provisioned
+from ..provider import MOST_SELECTED, Client, Provisioned
 from ..rotation import Rotation, find_undamaged_rotation
 from ..routing import PROVIDER, Answers, Call, route
 from ..store import Changes, keys
@@ -44,6 +44,10 @@ MOST_NAMED: Final = 10
 KEYS_STAY: Final = (
     "the key of a static role is missing: clients may hold another one of its application, so none of them is removed"
     " before the role is rotated (rotate-role with force=true)"
+)
+INCOMPLETE: Final = (
+    f"not all marked objects were listed: Azure has more than {MOST_SELECTED} of a kind, or the time was over; "
+    "a request has as much time as the setting request_deadline allows"
 )
 NOT_SEARCHED: Final = ("assignment", "membership", "deleted item")
 
@@ -92,6 +96,12 @@ class Findings:
     unexamined: int
     """How many more suspicions there are."""
     damaged: tuple[EntryDamaged, ...]
+    is_complete: bool
+    """Whether all marked objects were listed."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return () if self.is_complete else (INCOMPLETE,)
 
 
 OBJECT: Final = schemas.members({"TEXT": "application_object_id"}, TEXT="kind id display_name", TIME="made_at")
@@ -102,6 +112,7 @@ MEMBERS: Final = schemas.members(
     missing=schemas.list_of(HELD),
     too_fresh=schemas.list_of(OBJECT),
     INTEGER="unexamined",
+    BOOLEAN="complete",
     damaged=schemas.list_of(DAMAGED),
     LIST="not_searched",
 )
@@ -110,17 +121,22 @@ REPAIRED: Final = schemas.members({"INTEGER": "dropped", "TEXT": "path"}, INTEGE
 
 @route("reconcile", READ, MEMBERS, refusals=PROVIDER)
 async def report(call: Call) -> Answer:
-    """Lists objects at the provider that no record lists, and objects in records that are gone."""
+    """Lists objects at the provider that no record lists, and objects in records that are gone.
+
+    `complete` is false when Azure has more marked objects than the request had time to list, or more than 100,000 of a
+    kind. `unexamined` counts listed objects that were not looked up.
+    """
     findings = await _examine(call, await config.client(call.context, call.mount, call.deadline))
     data: dict[str, Json] = {
         "unaccounted": [_described(one) for one in findings.unaccounted],
         "missing": [{**_described(each.one), **each.holder.named} for each in findings.missing],
         "too_fresh": [_described(one) for one in findings.too_fresh],
         "unexamined": findings.unexamined,
+        "complete": findings.is_complete,
         "damaged": [await _described_damage(call, each) for each in findings.damaged[:MOST_EXAMINED]],
         "not_searched": NOT_SEARCHED,
     }
-    return Answer(data=data)
+    return Answer(data=data, warnings=findings.warnings)
 
 
 @route("reconcile", WRITE, Answers(data=REPAIRED, accepted=REPAIRED, refusals=PROVIDER), form=RepairForm)
@@ -154,7 +170,7 @@ async def repair(call: Call) -> Answer:
         await end_leases(call.context, ended[first : first + PAGE], call.now)
     left = len(findings.unaccounted) + len(findings.missing) + findings.unexamined - repaired
     data: dict[str, Json] = {"repaired": repaired, "left": left, **({"dropped": dropped} if form.force else {})}
-    warnings = (KEYS_STAY,) * bool(stays)
+    warnings = (*findings.warnings, *((KEYS_STAY,) if stays else ()))
     if not repaired:
         return Answer(data=data, warnings=warnings)
     path = f"{call.mount.path}/reconcile"
@@ -207,9 +223,8 @@ async def _examine(call: Call, client: Client) -> Findings:
     application_ids |= {found.record.normal.application_object_id for found in static_roles}
     shown, holders_shown = await list_marked_objects(client, call.context.marker_prefix, application_ids)
     accounts = await read_ownership(call)
-    suspected = [
-        one for one in shown.marked(call.context.marker_prefix, sorted(holders_shown)) if not accounts.covers(one)
-    ]
+    marked = shown.marked(call.context.marker_prefix, sorted(holders_shown))
+    suspected = await in_turns(marked, lambda one: () if accounts.covers(one) else (one,), AT_ONCE)
     settled = call.now - call.context.settings.settle_time
     unaccounted = [one for one in suspected if one.made_at <= settled]
 
@@ -233,6 +248,7 @@ async def _examine(call: Call, client: Client) -> Findings:
         too_fresh=tuple(one for one in suspected if one.made_at > settled)[:MOST_EXAMINED],
         unexamined=len(unaccounted) - len(examined) + len(doubted) - len(questioned),
         damaged=accounts.damaged,
+        is_complete=shown.is_complete,
     )
 
 

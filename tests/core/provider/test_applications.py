@@ -171,7 +171,8 @@ def test_applications_are_listed_by_client_id_and_by_marker() -> None:
     found = setting.world.perform(applications_by_client_id(setting.client, "c'1"))
     assert [each.object_id for each in found] == ["o-1", "o-2"]
     assert condition(setting) == "appId eq 'c''1'"
-    assert len(setting.world.perform(marked_applications(setting.client, "it's-"))) == 2
+    marked = setting.world.perform(marked_applications(setting.client, "it's-", setting.world.clock + 10))
+    assert (len(marked.items), marked.is_complete) == (2, True)
     assert condition(setting) == "startswith(displayName,'it''s-')"
 
 

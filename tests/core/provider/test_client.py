@@ -14,6 +14,7 @@ from cloudid_core.errors import (
     ProviderAmbiguous,
     ProviderProblem,
     ProviderUnreachable,
+    Refused,
     TimeIsUp,
 )
 from cloudid_core.provider.client import (
@@ -158,10 +159,10 @@ def test_a_relative_link_is_followed_from_the_page_that_has_it() -> None:
     assert setting.world.perform(pages(setting.client, URL, SCOPE, Item)) == [Item("a"), Item("b")]
 
 
-def test_a_list_without_end_is_nonsense() -> None:
+def test_a_list_without_end_is_refused_and_the_refusal_names_the_bound() -> None:
     setting = Setting()
     setting.cloud.script("GET /x", reply(200, {"value": [], "nextLink": URL}))
-    with pytest.raises(ProviderProblem):
+    with pytest.raises(Refused, match=f"more than {MOST_PAGES} pages"):
         setting.world.perform(pages(setting.client, URL, None, Item))
     assert len(setting.cloud.requests) == MOST_PAGES
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from attrs import evolve
 
-from cloudid_core.effects import Commit
+from cloudid_core.effects import CallProvider, Commit
 from cloudid_core.leases.record import ending, find_lease
 from cloudid_core.mounts import change_mounts, mount_table
+from cloudid_core.provider import client as provider_client
+from cloudid_core.provider import objects
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.secrets_engine import ownership, reconcile
 from cloudid_core.store.changes import Changes
@@ -454,6 +457,46 @@ def test_one_request_examines_a_limited_number_and_counts_the_others(
         leak(engine, number)
     told = report(engine)
     assert (len(told["unaccounted"]), told["unexamined"]) == (2, 3)
+
+
+def many_pages(engine: SecretsEngine, monkeypatch: pytest.MonkeyPatch, count: int) -> list[str]:
+    """Leaks, of which the directory shows one on each page."""
+    monkeypatch.setattr(objects, "LARGEST_PAGE", "1")
+    return [leak(engine, number) for number in range(count)]
+
+
+def test_more_pages_than_other_lists_may_have_are_examined(
+    engine: SecretsEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider_client, "MOST_PAGES", 2)
+    many_pages(engine, monkeypatch, 5)
+    told = report(engine)
+    assert (len(told["unaccounted"]), told["complete"]) == (5, True)
+
+
+@pytest.mark.parametrize("bound", ["time", "number"])
+def test_a_list_that_is_too_long_is_examined_in_part_and_that_is_said(
+    engine: SecretsEngine, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    many_pages(engine, monkeypatch, 40)
+    if bound == "number":
+        monkeypatch.setattr(objects, "MOST_SELECTED", 5)
+    else:
+        engine.fail("graph", method="GET", path="/graph/v1.0/applications", delay=5)
+    reply = engine.must("GET", RECONCILE)
+    assert 1 <= len(reply.data["unaccounted"]) < 10
+    assert not reply.data["complete"]
+    assert reply.body["warnings"] == [reconcile.INCOMPLETE]
+    engine.heal()
+    assert engine.ask("POST", RECONCILE).body["warnings"] in (None, [reconcile.INCOMPLETE])
+
+
+def test_large_pages_are_requested(engine: SecretsEngine) -> None:
+    report(engine)
+    urls = [effect.request.url for _, effect in engine.trace if isinstance(effect, CallProvider)]
+    listed = [unquote(url) for url in urls if "startswith" in url]
+    assert len(listed) == 2
+    assert all("$top=999" in url for url in listed)
 
 
 def test_a_repair_is_written_in_pages(engine: SecretsEngine, monkeypatch: pytest.MonkeyPatch) -> None:
