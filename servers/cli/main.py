@@ -115,7 +115,7 @@ class Commands(click.Group):
     commands=[click.Command(listed.name) for listed in COMMANDS],  # of which a misspelt one may be
     help="Turn machines' identities into service tokens, and lend credentials of the cloud.",
     epilog="Exit codes: 0 done; 1 refused, failed or found something wrong; 2 not understood; 3 other than a folder "
-    "says; 130 ended by Ctrl-C.",
+    "says; 4 not healthy; 130 ended by Ctrl-C.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(VERSION, prog_name=PROGRAM, message="%(prog)s %(version)s")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -10,17 +10,18 @@ from typing import Any, Final, TypeAlias
 import click
 from attrs import Factory, frozen
 
+from cloudid_core.health import HealthProblem
 from cloudid_core.mounts import AUTH, SECRET, TYPE_ALIASES
 
 from ..client import Address, Service, ServiceRefused, Unreachable
 from ..paths import MOUNTABLE
 from ..terminal import Exit, Output, table, with_output
+from .advice import in_commands
 from .connection import service_of, told, with_address
 
-NOT_HEALTHY: Final = 2
 FORBIDDEN: Final = 403
+NOT_FOUND: Final = 404
 UNAVAILABLE: Final = 503
-WIDTH: Final = 11
 Rows: TypeAlias = list[Mapping[str, Any]]
 MOST: Final = 100
 """Rows of a part."""
@@ -60,9 +61,10 @@ class _Watched(Service):
 def status(address: Address, output: Output) -> int:
     """Say whether the service is healthy, and what is wrong.
 
-    A token that may read sys/health also sees what mends each problem. Nodes, stuck leases, the ends of root secrets
-    and retiring mounts are shown where it may read sys/ha-status, sys/leases, rotation of the mounts, and sys/retiring.
-    Exit codes: 0 healthy; 2 not; 1 no answer.
+    Each problem is shown with its fix; a token that may read sys/health also sees what exactly is concerned. Nodes,
+    stuck leases, the ends of root secrets and retiring mounts are shown where the token may read sys/ha-status,
+    sys/leases, rotation of the mounts, and sys/retiring. What could not be read is null in JSON, and not_read has the
+    reason. Exit codes: 0 healthy; 4 not; 1 no answer.
     """
     with told():
         plain = service_of(address)
@@ -73,24 +75,60 @@ def status(address: Address, output: Output) -> int:
         if service.was_unavailable and state is not State.FAILING:
             health, _ = _health(service)  # it may know meanwhile why
             state = State.FAILING
-    problems = health.get("problem_details") or [{"code": code} for code in health.get("problems") or ()]
-    seal = "sealed" if health.get("sealed") else "open"
+    not_read = {name: rows.reason for name, rows in parts.items() if isinstance(rows, NotRead)}
+    known = {name: None if isinstance(rows, NotRead) else rows for name, rows in parts.items()}
+    problems = [_described(each) for each in health.get("problem_details") or _problems(health)]
     facts = {
         "address": address.url,
         "state": state.value,
-        "seal": seal,
+        "seal": "sealed" if health.get("sealed") else "open",
         "version": health.get("cloudid_version"),
         "interface": health.get("version"),
         "node": health.get("node_id"),
         "token": token,
     }
+    lines = {**facts, **{name.replace("_", " "): reason for name, reason in not_read.items()}}
+    width = max(map(len, lines))
     tables = [
-        "\n".join(f"{name:{WIDTH}}{value}" for name, value in facts.items() if value),
-        *(_table(parts[name], columns) for name, (_, columns) in PARTS.items()),
-        _table(problems, ("code", "text", "consequence", "remedy")),
+        "\n".join(f"{name.ljust(width)}  {value}" for name, value in lines.items() if value),
+        *(_table(known[name] or [], columns) for name, (_, columns) in PARTS.items()),
+        "\n\n".join(map(_block, problems)),
     ]
-    output.text("\n\n".join(filter(None, tables)), {**facts, **parts, "problems": problems, "health": health})
-    return Exit.DONE if state is State.HEALTHY else NOT_HEALTHY
+    data = {**facts, **known, "not_read": not_read, "problems": problems, "health": health}
+    output.text("\n\n".join(filter(None, tables)), data)
+    return Exit.DONE if state is State.HEALTHY else Exit.UNHEALTHY
+
+
+class _Names(dict[str, str]):
+    """The names of an occurrence that is not known: each stands for itself, in capitals."""
+
+    def __missing__(self, name: str) -> str:
+        return name.upper()
+
+
+def _problems(health: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """What this client's own table says of the problems of which the service gives only codes."""
+    for code in health.get("problems") or ():
+        row = HealthProblem.__members__.get(str(code).upper())
+        if row is None:
+            yield {"code": code}
+        else:
+            texts = {"text": row.text(_Names()), "remedy": row.remedy(_Names())}
+            yield {"code": code, **texts, "consequence": row.consequence.value}
+
+
+def _described(problem: Mapping[str, Any]) -> dict[str, Any]:
+    """A problem with its fix in commands."""
+    described = dict(problem)
+    described["fix"] = in_commands(str(described.pop("remedy", "") or ""))
+    return described
+
+
+def _block(problem: Mapping[str, Any]) -> str:
+    """A problem as lines."""
+    head = ": ".join(str(problem[name]) for name in ("code", "text") if problem.get(name))
+    below = [f"{name}: {problem[name]}" for name in ("consequence", "fix") if problem.get(name)]
+    return "\n  ".join([head, *below])
 
 
 def _health(service: Service) -> tuple[Mapping[str, Any], State]:
@@ -111,7 +149,7 @@ def _health(service: Service) -> tuple[Mapping[str, Any], State]:
 def _token(service: Service) -> str:
     """What the token may, by its policies; empty where nobody can tell."""
     if not service.token:
-        return "none: it is not shown what mends a problem"
+        return "none: what exactly a problem concerns is not shown"
     try:
         return ", ".join(service.read("auth/token/lookup-self")["data"]["policies"])
     except ServiceRefused as refusal:
@@ -120,16 +158,34 @@ def _token(service: Service) -> str:
         return ""
 
 
-def _seen(service: Service, read: Callable[[Service], Rows]) -> Rows:
-    """Rows, where the token may read them."""
+@frozen
+class NotRead:
+    """Why a part could not be read."""
+
+    reason: str
+
+
+def _seen(service: Service, read: Callable[[Service], Rows | NotRead]) -> Rows | NotRead:
+    """The rows of a part, or why they could not be read."""
+    if not service.token:
+        return NotRead("not permitted: there is no token")
     try:
-        return read(service) if service.token else []
-    except (ServiceRefused, KeyError, TypeError, AttributeError):
-        return []
+        return read(service)
+    except ServiceRefused as refusal:
+        if refusal.status == NOT_FOUND:
+            return []
+        if refusal.status == FORBIDDEN:
+            return NotRead("not permitted")
+        code = f" ({refusal.codes[0]})" if refusal.codes else ""
+        return NotRead(f"failed: {refusal}{code}")
+    except Unreachable as failure:
+        return NotRead(f"failed: {failure}")
+    except (KeyError, TypeError, AttributeError):
+        return NotRead("failed: the answer is not one of this service")
 
 
-def _root_secrets(service: Service) -> Rows:
-    """When the secrets end by which the mounts prove themselves to the provider, of the mounts that the token sees."""
+def _root_secrets(service: Service) -> Rows | NotRead:
+    """When the root secrets of the mounts end, of the mounts that the token sees."""
     mounts = service.read("sys/internal/ui/mounts")["data"]
     types = {component.type for component in MOUNTABLE.values()} | {*TYPE_ALIASES}
     paths = [
@@ -139,7 +195,16 @@ def _root_secrets(service: Service) -> Rows:
         if mount["type"] in types
     ]
     read = {path: _seen(service, partial(_rotation, path=path)) for path in paths[:MOST]}
-    return [{"mount": path, **row} for path, rows in read.items() for row in rows if row["credential_source"]]
+    reasons = {rows.reason for rows in read.values() if isinstance(rows, NotRead)}
+    if len(read) == sum(isinstance(rows, NotRead) for rows in read.values()):
+        return NotRead("; ".join(sorted(reasons)) or "not permitted: the token sees no mount")
+    rows: list[Mapping[str, Any]] = []
+    for path, found in read.items():
+        if isinstance(found, NotRead):
+            rows.append({"mount": path, "not_read": found.reason})
+        else:
+            rows += [{"mount": path, **row} for row in found if row["credential_source"]]
+    return rows
 
 
 def _rotation(service: Service, path: str) -> Rows:
@@ -151,7 +216,7 @@ def _retiring(service: Service) -> Rows:
     return [service.read(f"sys/retiring/{accessor}")["data"] for accessor in accessors[:MOST]]
 
 
-PARTS: Final[Mapping[str, tuple[Callable[[Service], Rows], tuple[str, ...]]]] = {
+PARTS: Final[Mapping[str, tuple[Callable[[Service], Rows | NotRead], tuple[str, ...]]]] = {
     "nodes": (
         lambda service: list(service.read("sys/ha-status")["data"]["nodes"]),
         ("node_id", "hostname", "version", "background_node", "last_echo"),
@@ -162,7 +227,7 @@ PARTS: Final[Mapping[str, tuple[Callable[[Service], Rows], tuple[str, ...]]]] = 
     ),
     "root_secrets": (
         _root_secrets,
-        ("mount", "credential_source", "expires", "phase", "next_rotation", "last_error"),
+        ("mount", "credential_source", "expires", "phase", "next_rotation", "last_error", "not_read"),
     ),
     "retiring": (_retiring, ("path", "accessor", "left", "disabled_at", "next_attempt", "reasons")),
 }

@@ -33,29 +33,27 @@ def roles() -> None:
 
 @roles.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--server", metavar="URL", help=f"Use the roles of this server; its token is in {TOKEN}.")
+@click.option("--address", metavar="URL", help=f"Use the roles of this service; its token is in {TOKEN}.")
 @click.option("--mount", default="auth/cloud", callback=without_slashes, metavar="PATH", help="Default: auth/cloud.")
-@click.option("--ca", default="", metavar="FILE", help="Certificates that the server's must be signed by.")
 @with_output(Format.TABLE)
-def test(files: Sequence[Path], server: str | None, mount: str, ca: str, output: Output) -> int:
+def test(files: Sequence[Path], address: str | None, mount: str, output: Output) -> int:
     """Test which logins roles admit, and why not.
 
     FILE is TOML or JSON with roles, cases or both. Exit code 1: a verdict is another than expected.
     """
-    if server == "":
-        raise click.UsageError("--server is empty: the roles of the files alone would be tested")
+    if address == "":
+        raise click.UsageError("--address is empty: only the roles of the files would be tested")
     try:
         suite = read_suite(files)
         decide: Callable[[Case], Verdict] = Offline(suite, time.time()).decide
-        if server:
+        if address:
             token = find_token(os.environ)
             if not token:
-                raise Unusable(f"--server needs a token, in the environment variable {TOKEN} or from cloudid login")
-            trusted = {"CLOUDID_CACERT": ca} if ca else {}
-            decide = partial(_online, Service(Address.of({**os.environ, **trusted}, server), token), mount)
+                raise Unusable(f"--address needs a token, in the environment variable {TOKEN} or from cloudid login")
+            decide = partial(_online, Service(Address.of(os.environ, address), token), mount)
         results = [(case, decide(case)) for case in suite.cases]
     except (ServiceRefused, Unreachable) as error:
-        raise Unusable(printable(f"{server}/v1/{mount}/explain: {error}")) from error
+        raise Unusable(printable(f"{address}/v1/{mount}/explain: {error}")) from error
     except CloudidError as error:
         raise Unusable(str(error)) from error
     output.text(report(results), [_record(case, verdict) for case, verdict in results])

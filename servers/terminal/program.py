@@ -31,6 +31,7 @@ class Exit(IntEnum):
     FAILED = 1
     UNUSABLE = 2
     DIFFERENT = 3
+    UNHEALTHY = 4
     INTERRUPTED = INTERRUPTED
 
 

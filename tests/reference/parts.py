@@ -37,10 +37,10 @@ EXITS: Final = {
     Exit.DONE: "It was done. A check, a test or a verification found nothing wrong.",
     Exit.FAILED: "It was refused or failed, or what was asked for is not there, and one line on standard error says "
     "why; or a check, a test or a verification found something wrong, and its report says what.",
-    Exit.UNUSABLE: "The command line cannot be understood, or a file to be tested or verified cannot be read. Of "
-    "`status`: the service is not healthy.",
+    Exit.UNUSABLE: "The command line cannot be understood, or a file to be tested or verified cannot be read.",
     Exit.DIFFERENT: "Of `apply`: the service is not as the folder says, with `--dry-run` or since a secret was left "
     "that the service made itself.",
+    Exit.UNHEALTHY: "Of `status`: the service answers, and is not healthy.",
     Exit.INTERRUPTED: "Ctrl-C ended it.",
 }
 

@@ -139,15 +139,15 @@ def test_the_roles_of_a_server_give_the_same_verdicts(
             config = {"tenant_id": world["tenant"], "resource": "https://management.azure.com/", **application}
             client.post("auth/cloud/config", json=config).raise_for_status()
             client.post("auth/cloud/role/web", json=ROLES["web"]).raise_for_status()
-        assert main([*files, "--server", running.url]) == 2
+        assert main([*files, "--address", running.url]) == 2
         assert TOKEN in capfd.readouterr().err
         monkeypatch.setenv(TOKEN, "wrong")
-        assert main([*files, "--server", running.url]) == 2
+        assert main([*files, "--address", running.url]) == 2
         assert "permission denied" in capfd.readouterr().err
         monkeypatch.setenv(TOKEN, "hunter2")
-        assert main([*files, "--server", running.url]) == 0, capfd.readouterr().out
-        assert main([*files, "--server", running.url, "--mount", "auth/nowhere"]) == 2
-    assert main([*files, "--server", running.url]) == 2
+        assert main([*files, "--address", running.url]) == 0, capfd.readouterr().out
+        assert main([*files, "--address", running.url, "--mount", "auth/nowhere"]) == 2
+    assert main([*files, "--address", running.url]) == 2
     shown = capfd.readouterr()
     assert f"error: {running.url}/v1/auth/cloud/explain: Connection refused\n" in shown.err
     assert "hunter2" not in "".join(shown)
@@ -158,7 +158,7 @@ def test_a_server_that_is_no_address(
 ) -> None:
     monkeypatch.setenv(TOKEN, "hunter2")
     for address in ("", "nowhere", "ftp://nowhere", "http://127.0.0.1:port"):
-        assert main([write(tmp_path / "all.json", cases=CASES), "--server", address]) == 2
+        assert main([write(tmp_path / "all.json", cases=CASES), "--address", address]) == 2
         assert capfd.readouterr().err.startswith("error: ")
 
 

@@ -447,7 +447,8 @@ def test_why_explains_a_token_whose_signature_does_not_hold(site: Site, cloudid:
 def test_a_healthy_service(site: Site, cloudid: Shell) -> None:
     shown = cloudid("status")
     assert (shown.code, shown.err) == (0, "")
-    assert (shown.json["state"], shown.json["problems"], shown.json["nodes"]) == ("healthy", [], [])
+    assert (shown.json["state"], shown.json["problems"], shown.json["nodes"]) == ("healthy", [], None)
+    assert shown.json["not_read"]["nodes"] == "not permitted: there is no token"
     cloudid.set(CLOUDID_TOKEN=ROOT_TOKEN)
     shown = cloudid("status", "--format", "table")
     assert shown.out.startswith(f"address    {site.url}\nstate      healthy\n")
@@ -462,18 +463,23 @@ def test_a_service_with_problems(site: Site, cloudid: Shell, tmp_path: Path) -> 
     with troubled.serving() as server:
         cloudid.set(VAULT_ADDR=server.url)
         shown = cloudid("status")
-        assert (shown.code, shown.json["state"]) == (2, "serves, with problems")
-        assert shown.json["problems"] == [{"code": "store_shared"}]
-        assert cloudid("status", "--format", "table").out.endswith("\n\ncode\nstore_shared\n")
+        assert (shown.code, shown.json["state"]) == (4, "serves, with problems")
+        assert [problem["code"] for problem in shown.json["problems"]] == ["store_shared"]
+        assert "whose mode is MODE" in shown.json["problems"][0]["text"], "only the client's table has a text here"
+        assert "fix: run chmod 600 on it" in cloudid("status", "--format", "table").out
         cloudid.set(CLOUDID_TOKEN=troubled.root)
         shown = cloudid("status", "--format", "table")
-        assert shown.code == 2
-        assert "run chmod 600 on it" in shown.out
+        assert shown.code == 4
+        assert "whose mode is 0644" in shown.out
+        assert "fix: run chmod 600 on it" in shown.out
         (tmp_path / "store.sqlite").unlink()
         wait_until(lambda: httpx.get(f"{server.url}/v1/sys/health", **PATIENT).status_code == 503)
         shown = cloudid("status")
-        assert (shown.code, shown.json["state"]) == (2, "cannot serve")
+        assert (shown.code, shown.json["state"]) == (4, "cannot serve")
         assert "store_unavailable" in [problem["code"] for problem in shown.json["problems"]]
+        assert all(problem["text"] and problem["fix"] for problem in shown.json["problems"])
+        assert shown.json["nodes"] is None
+        assert shown.json["not_read"]["nodes"].startswith("failed: ")
 
 
 @pytest.mark.usefixtures("broken_cloud")
@@ -502,7 +508,12 @@ def test_status_shows_what_needs_an_operator(site: Site, cloudid: Shell) -> None
     token = site.ask("POST", "auth/token/create", {"policies": ["app"]})["auth"]["client_token"]
     cloudid.set(VAULT_TOKEN=token)
     shown = cloudid("status")
-    assert (shown.json["stuck_leases"], shown.json["retiring"]) == ([], [])
+    assert (shown.json["stuck_leases"], shown.json["retiring"]) == (None, None)
+    assert {*shown.json["not_read"]} == {"nodes", "stuck_leases", "root_secrets", "retiring"}
+    assert all(reason.startswith("not permitted") for reason in shown.json["not_read"].values())
+    text = cloudid("status", "--format", "table").out
+    for name in ("nodes", "stuck leases", "root secrets", "retiring"):
+        assert f"\n{name.ljust(14)}not permitted" in text
     assert shown.json["state"]
 
 
@@ -623,7 +634,9 @@ def test_a_service_that_answers_with_503_is_not_called_healthy(cloudid: Shell) -
         shown = cloudid("status")
         server.shutdown()
         thread.join()
-    assert (shown.code, shown.json["state"]) == (2, "cannot serve")
+    assert (shown.code, shown.json["state"]) == (4, "cannot serve")
+    failed = "failed: the request could not be recorded (audit_unavailable)"
+    assert (shown.json["nodes"], shown.json["not_read"]["nodes"]) == (None, failed)
 
 
 class _Escaping(BaseHTTPRequestHandler):
