@@ -16,6 +16,7 @@ from ..client import (
     Address,
     Identity,
     NoIdentity,
+    RequestInterrupted,
     Service,
     ServiceRefused,
     Surroundings,
@@ -25,7 +26,7 @@ from ..client import (
     find_token,
     identity_of_token,
 )
-from ..terminal import Failed, printable, show_progress, without_slashes
+from ..terminal import Failed, printable, show_progress, waiting, without_slashes
 from .advice import LOGIN_MOUNT, filled_advice, names_in
 from .words import read_secret
 
@@ -80,7 +81,8 @@ def with_identity(command: F, *, needs_role: bool = True) -> F:
         def identify() -> Identity:
             if jwt:
                 return identity_of_token(read_secret(jwt, "JWT"))
-            return find_identity(Surroundings(os.environ), resource, kind or "", client_id)
+            with waiting("a token of this machine's identity"):
+                return find_identity(Surroundings(os.environ), resource, kind or "", client_id)
 
         return command(*args, identify=identify, **options)
 
@@ -106,7 +108,7 @@ executing: Final = click.option(
 
 def service_of(address: Address) -> Service:
     """The service, asked with the token of the environment or of a file; with none if there is none."""
-    return Service(address, find_token(os.environ))
+    return Service(address, find_token(os.environ), watch=waiting)
 
 
 def service_with_token(address: Address) -> Service:
@@ -140,6 +142,21 @@ def told(**names: str) -> Iterator[None]:
         width = max(map(len, failure.tried))
         lines = [f"  {kind.ljust(width)}  {outcome}" for kind, outcome in failure.tried.items()]
         raise Failed(printable("\n".join(["no identity of this machine gave a token", *lines]))) from None
+    except RequestInterrupted as stop:
+        tell(what_continues(stop.method, stop.path))
+        raise
+
+
+def what_continues(method: str, path: str) -> str:
+    """Say what the service does after Ctrl-C ended the wait for its answer."""
+    segments = path.split("/")
+    if segments[-1] == "login" or "creds" in segments[-2:-1] or "token" in segments[-2:-1]:
+        return f"the service removes what it created for {path}, since no one received it"
+    if path.startswith("sys/leases/revoke"):
+        return "the service continues to revoke; cloudid status shows leases that it cannot revoke"
+    if method in ("GET", "LIST"):
+        return f"nothing continues at the service: {path} was only read"
+    return f"the service may still carry out the change: cloudid read {path} shows it"
 
 
 def refused(refusal: ServiceRefused, names: Mapping[str, str]) -> Failed:

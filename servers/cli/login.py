@@ -20,7 +20,7 @@ from ..client import (
     require_program,
     store_token,
 )
-from ..terminal import Failed, Output, with_output
+from ..terminal import Failed, Output, waiting, with_output
 from .connection import Executing, executing, tell, told, with_address, with_identity
 
 
@@ -51,7 +51,7 @@ def login(
         require_program(command)
     with told(role=role, mount=mount):
         identity = identify()
-        auth = Service(address).write(f"{mount}/login", identity.login(role)).get("auth") or {}
+        auth = Service(address, watch=waiting).write(f"{mount}/login", identity.login(role)).get("auth") or {}
     token = Secret(str(auth.get("client_token") or ""))
     if not token:
         raise Failed("the service answered no token")

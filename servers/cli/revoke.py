@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 import time
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import click
+from attrs import frozen
 
 from cloudid_core.background import UNDER_WAY
 from cloudid_core.errors import Code
@@ -13,6 +17,7 @@ from cloudid_core.values import duration
 
 from ..client import Address, Service, ServiceRefused
 from ..terminal import Failed, Output, printable, show_progress, with_output, without_slashes
+from .advice import names_in
 from .connection import service_with_token, tell, told, with_address
 
 CREDS: Final = "creds"
@@ -27,17 +32,21 @@ ENOUGH: Final = 10_000
 
 @click.command("revoke")
 @click.argument("what", metavar="ROLE|LEASE|PREFIX")
-@click.option("--mount", default="cloud", callback=without_slashes, metavar="PATH", help="Of a ROLE. Default: cloud.")
+@click.option(
+    "--mount", default="cloud", callback=without_slashes, metavar="PATH", help="The mount of a ROLE. Default: cloud."
+)
 @click.option("--wait", default="10m", metavar="DURATION", help="Watch for so long; 0: not at all. Default: 10m.")
+@click.option("--yes", is_flag=True, help="Revoke tokens below auth/ without a question.")
 @with_address
 @with_output()
-def revoke(what: str, mount: str, wait: str, address: Address, output: Output) -> None:
+def revoke(what: str, mount: str, wait: str, yes: bool, address: Address, output: Output) -> None:
     """End the leases of a role, one lease, or all below a path.
 
     A word without a slash is a ROLE, a path like cloud/creds/reader/8Kx… is one LEASE, any other path a PREFIX; below
-    auth/ it ends all tokens that were issued there. A LEASE needs update at sys/leases/revoke; the others need update
-    and sudo at sys/leases/revoke-prefix, and list and sudo at sys/leases/lookup to watch. Ctrl-C ends the watching
-    alone: the service goes on.
+    auth/ it ends all tokens that were issued there, after a question. A LEASE needs update at sys/leases/revoke, and at
+    sys/leases/lookup to watch; the others need update and sudo at sys/leases/revoke-prefix, and list and sudo at
+    sys/leases/lookup to watch. Ctrl-C ends only the watching: the service continues. Exit code 1: there is no such
+    role or lease, or leases are left when the time is over.
     """
     try:
         seconds = duration.seconds(wait)
@@ -46,36 +55,81 @@ def revoke(what: str, mount: str, wait: str, address: Address, output: Output) -
     if not what.strip("/"):
         raise click.UsageError("name a role, a lease or a path: an empty word would be all of them")
     path = what.strip("/") if "/" in what else f"{mount}/{CREDS}/{what}"
-    with told(role=what):
+    with told(**names_in(path)):
         service = service_with_token(address)
         if path.split("/")[-3:-2] == [CREDS]:
-            if _is_missing(service, path):
-                output.note(f"there was no lease {path}")
-            service.write("sys/leases/revoke", {"lease_id": path})
-            output.record({"lease": path, "left": 0})
+            left = _revoke_lease(service, path, seconds, output)
+        elif f"{path}/".startswith(LOGINS):
+            _revoke_tokens(service, path, output, is_certain=yes)
             return
-        if f"{path}/".startswith(LOGINS):
-            service.write(f"sys/leases/revoke-prefix/{path}", {"sync": False})
-            output.record({"prefix": path})
-            output.note(f"the tokens that were issued below {path} are ended, and what they were lent follows")
-            return
-        before = _count(service, path)
-        service.write(f"sys/leases/revoke-prefix/{path}", {"sync": False})
-        if before == 0:
-            output.note(f"there was no lease below {path}")
-        left = _watch(service, path, before or 0, seconds, output)
-    output.record({"prefix": path, "leases": before, "left": left})
+        else:
+            left = _revoke_prefix(service, path, seconds, output, is_role="/" not in what)
     if left and seconds:
-        raise Failed(printable(_goes_on(path, left)))
+        raise Failed(printable(_continues(path, left)))
 
 
-def _is_missing(service: Service, lease_id: str) -> bool:
-    """Whether the token may see that there is no such lease. To end one is answered the same in any case."""
+def _revoke_lease(service: Service, lease_id: str, seconds: int, output: Output) -> int | None:
+    """End one lease; how many are left, `None` if the token may not know."""
+    if (known := _lease(service, lease_id)) == {}:
+        raise Failed(printable(f"there is no lease {lease_id}: it has ended, or its id is mistyped"))
+    if known is None:
+        service.write("sys/leases/revoke", {"lease_id": lease_id})  # answers when the lease has ended
+        output.record({"lease": lease_id, "left": 0})
+        return 0
+    service.write("sys/leases/revoke", {"lease_id": lease_id, "sync": False})
+    watched = _Watched(lambda: int(bool(_lease(service, lease_id))), lambda: _lease(service, lease_id) or {})
+    left = _watch(watched, lease_id, 1, seconds, output)
+    output.record({"lease": lease_id, "left": left})
+    return left
+
+
+def _revoke_tokens(service: Service, path: str, output: Output, *, is_certain: bool) -> None:
+    question = f"End every token that was issued below {path}, and all leases of these tokens?"
+    if not is_certain:
+        if not sys.stdin.isatty():
+            raise Failed(f"this ends every token that was issued below {path}, and all leases of these: add --yes")
+        if not click.confirm(question, err=True):
+            raise Failed("nothing was revoked")
+    service.write(f"sys/leases/revoke-prefix/{path}", {"sync": False})
+    output.record({"prefix": path})
+    tell(f"the tokens that were issued below {path} are revoked; their leases follow")
+
+
+def _revoke_prefix(service: Service, path: str, seconds: int, output: Output, *, is_role: bool) -> int | None:
+    """End all leases below a path; how many are left, `None` if the token may not know."""
+    before = _count(service, path)
+    if before == 0:
+        if is_role:
+            _require_role(service, path)
+        tell(f"there is no lease below {path}")
+    service.write(f"sys/leases/revoke-prefix/{path}", {"sync": False})
+    watched = _Watched(lambda: _count(service, path), lambda: _first_lease(service, path))
+    left = _watch(watched, path, before or 0, seconds, output)
+    output.record({"prefix": path, "leases": before, "left": left})
+    return left
+
+
+def _require_role(service: Service, path: str) -> None:
+    """Raise `Failed` if the role of a path does not exist, as far as the token may see that."""
+    mount, _, role = path.rpartition(f"/{CREDS}/")
     try:
-        service.write("sys/leases/lookup", {"lease_id": lease_id})
+        service.read(f"{mount}/roles/{role}")
     except ServiceRefused as refusal:
-        return Code.LEASE_NOT_FOUND.wire in refusal.codes
-    return False
+        if refusal.status in (400, 404):
+            text = f"{mount} has no role {role}, and no lease of one; cloudid list {mount}/roles shows the roles"
+            raise Failed(printable(text)) from None
+
+
+def _lease(service: Service, lease_id: str) -> Mapping[str, Any] | None:
+    """What is known of a lease; empty if there is none, `None` if the token may not know."""
+    try:
+        return dict(service.write("sys/leases/lookup", {"lease_id": lease_id}).get("data") or {})
+    except ServiceRefused as refusal:
+        if Code.LEASE_NOT_FOUND.wire in refusal.codes:
+            return {}
+        if refusal.status == 403:
+            return None
+        raise
 
 
 def _count(service: Service, path: str) -> int | None:
@@ -104,40 +158,54 @@ def _leases(service: Service, path: str, most: int) -> list[str]:
     return found
 
 
-def _watch(service: Service, path: str, before: int, seconds: int, output: Output) -> int | None:
+@frozen
+class _Watched:
+    """What is looked at until nothing is left."""
+
+    count: Callable[[], int | None]
+    first: Callable[[], Mapping[str, Any]]
+    """A lease that is left; empty if none is known."""
+
+    @property
+    def reason(self) -> str:
+        """Why a lease that is left could not be revoked so far; empty if nothing is known."""
+        reason = str(self.first().get("revoke_error") or "")
+        return "" if reason == UNDER_WAY else reason
+
+
+def _watch(watched: _Watched, path: str, before: int, seconds: int, output: Output) -> int | None:
     """How many leases are left, when none is or the time is over; `None` if the token may not know."""
-    until = time.monotonic() + seconds
+    began = time.monotonic()
     left: int | None = before
     reason = ""
     try:
         if before:
-            output.note(f"leases are ended: {before}; Ctrl-C ends the watching alone")
-        while (left := _count(service, path)) and time.monotonic() < until:
-            show_progress(f"{left} of {max(before, left)} leases are left")
-            if not reason and (reason := _reason(service, path)):
-                tell(f"the provider does not do its part yet: {reason}")
+            output.note(f"leases are revoked: {before}; Ctrl-C ends only the watching")
+        while (left := watched.count()) and time.monotonic() - began < seconds:
+            passed = time.monotonic() - began
+            show_progress(f"{left} of {max(before, left)} leases are left after {passed:.0f} s of at most {seconds} s")
+            if not reason and (reason := watched.reason):
+                tell(f"Azure has not removed everything yet: {reason}")
             time.sleep(INTERVAL)
     except KeyboardInterrupt:
-        tell(_goes_on(path, left))
-        raise
+        tell(_continues(path, left))
+        raise KeyboardInterrupt from None
     finally:
         show_progress("")
     if left is None:
-        tell("the token may not list sys/leases/lookup: the service goes on, and what is left is not known")
+        tell("the token may not list sys/leases/lookup: the service continues, and what is left is not known")
     return left
 
 
-def _reason(service: Service, path: str) -> str:
-    """Why a lease that is left could not be revoked so far; empty if nothing is known."""
+def _first_lease(service: Service, path: str) -> Mapping[str, Any]:
     try:
         first = _leases(service, path, 1)
-        found = service.write("sys/leases/lookup", {"lease_id": first[0]}) if first else {}
+        return (_lease(service, first[0]) if first else None) or {}
     except ServiceRefused:
-        return ""
-    reason = str((found.get("data") or {}).get("revoke_error") or "")
-    return "" if reason == UNDER_WAY else reason
+        return {}
 
 
-def _goes_on(path: str, left: int | None) -> str:
-    count = left or "not known"
-    return f"the service goes on; leases that are left: {count}; cloudid list sys/leases/lookup/{path} shows them"
+def _continues(path: str, left: int | None) -> str:
+    is_lease = path.split("/")[-3:-2] == [CREDS]
+    show = f"write sys/leases/lookup lease_id={shlex.quote(path)}" if is_lease else f"list sys/leases/lookup/{path}"
+    return f"the service continues; leases that are left: {left or 'not known'}; cloudid {show} shows them"

@@ -68,7 +68,7 @@ def status(address: Address, output: Output) -> int:
     """
     with told():
         plain = service_of(address)
-        service = _Watched(plain.address, plain.token)
+        service = _Watched(plain.address, plain.token, watch=plain.watch)
         health, state = _health(service)
         token = _token(service)
         parts = {name: _seen(service, read) for name, (read, _) in PARTS.items()}

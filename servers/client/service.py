@@ -6,6 +6,7 @@ import math
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -54,6 +55,22 @@ class ServiceRefused(CloudidError):
         self.about = ""
         """The path that it is about, where somebody asks for many at a time."""
         super().__init__("; ".join(errors) or f"it answered {status}")
+
+
+class RequestInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended the wait for an answer."""
+
+    def __init__(self, method: str, path: str) -> None:
+        self.method, self.path = method, path.strip("/")
+        super().__init__()
+
+
+Watch = Callable[[str], AbstractContextManager[Callable[[str], None]]]
+"""Shows a person what is awaited; the function that it yields adds a remark."""
+
+
+def _unwatched(what: str) -> AbstractContextManager[Callable[[str], None]]:
+    return nullcontext(lambda remark: None)
 
 
 @frozen
@@ -125,6 +142,7 @@ class Service:
     """For how long each answer is wrapped; empty: it is not."""
     folder_id: str = ""
     """The applied folder that writes and deletions are for; empty: none."""
+    watch: Watch = field(default=_unwatched, repr=False, eq=False)
 
     def read(self, path: str, **query: str) -> dict[str, Any]:
         """As `ask`, with GET."""
@@ -139,7 +157,7 @@ class Service:
     ) -> dict[str, Any]:
         """The answer of a request that succeeded, sent again while the service is too busy for it.
 
-        `path`: below `/v1/`. Raises `ServiceRefused` and `web.Unreachable`.
+        `path`: below `/v1/`. Raises `ServiceRefused`, `web.Unreachable`, and `RequestInterrupted` for Ctrl-C.
         """
         url = f"{self.address.url}/v1/{quote(path.strip('/'))}" + (f"?{urlencode(query, doseq=True)}" if query else "")
         headers = {"x-service-token": self.token.reveal()} if self.token else {}
@@ -149,13 +167,24 @@ class Service:
             headers[FOLDER_HEADER] = self.folder_id
         content = b"" if body is None else msgspec.json.encode(body)
         request = HttpRequest(method, url, headers, content)
-        for _ in range(RETRIES):
+        try:
+            with self.watch(f"{path.strip('/')} at {self.address.url}") as remark:
+                return _read(self._answered(request, remark), path)
+        except KeyboardInterrupt:
+            raise RequestInterrupted(method, path) from None
+
+    def _answered(self, request: HttpRequest, remark: Callable[[str], None]) -> HttpResponse:
+        """The answer of the last try."""
+        for number in range(1, RETRIES + 1):
+            remark(f"try {number} of {RETRIES + 1}")
             response = self.send(request)
             wait = _retry_after(response)
             if response.status not in RETRIED or wait > self.address.timeout:
-                return _read(response, path)
+                return response
+            remark(f"try {number + 1} of {RETRIES + 1} after {wait:.0f} s: it answered {response.status}")
             self.pause(wait)
-        return _read(self.send(request), path)
+        remark(f"try {RETRIES + 1} of {RETRIES + 1}")
+        return self.send(request)
 
     def send(self, request: HttpRequest) -> HttpResponse:
         """One request, and its answer, whatever that is. Raises `web.Unreachable`."""

@@ -15,7 +15,7 @@ from cloudid_core.audit.device import ADMITTED
 from cloudid_core.errors import CloudidError
 
 from ..client import Address, Service, ServiceRefused, Unreachable, find_token
-from ..terminal import Exit, Format, Output, Unusable, printable, table, with_output, without_slashes
+from ..terminal import Exit, Format, Output, Unusable, printable, table, waiting, with_output, without_slashes
 from .cases import Case, Verdict, read_suite
 from .offline import Offline
 
@@ -50,7 +50,7 @@ def test(files: Sequence[Path], address: str | None, mount: str, output: Output)
             token = find_token(os.environ)
             if not token:
                 raise Unusable(f"--address needs a token, in the environment variable {TOKEN} or from cloudid login")
-            decide = partial(_online, Service(Address.of(os.environ, address), token), mount)
+            decide = partial(_online, Service(Address.of(os.environ, address), token, watch=waiting), mount)
         results = [(case, decide(case)) for case in suite.cases]
     except (ServiceRefused, Unreachable) as error:
         raise Unusable(printable(f"{address}/v1/{mount}/explain: {error}")) from error

@@ -2,3 +2,4 @@
 
 from .output import Format, Output, printable, show_progress, table, with_output
 from .program import Exit, Failed, Unusable, run, system_reason, with_reasons, without_slashes
+from .waiting import waiting

@@ -14,7 +14,7 @@ from ..client_site import Site
 from ..running import PATIENCE, ROOT, wait_until
 from .shell import Shell
 
-GOES_ON = "the service goes on; leases that are left: 1; cloudid list sys/leases/lookup/cloud/creds/reader shows them"
+GOES_ON = "the service continues; leases that are left: 1; cloudid list sys/leases/lookup/cloud/creds/reader shows them"
 
 
 @pytest.fixture
@@ -50,25 +50,67 @@ def test_an_empty_word_is_not_all_of_them(site: Site, operator: Shell) -> None:
     assert operator("revoke", lease).code == 0
 
 
-def test_a_prefix_without_leases_is_told(operator: Shell) -> None:
-    shown = operator("revoke", "no-such-role", "--mount", "cloud", "--format", "table")
-    assert (shown.code, shown.err) == (0, "there was no lease below cloud/creds/no-such-role\n")
+def test_a_prefix_without_leases_is_reported_in_a_pipe_too(operator: Shell) -> None:
+    shown = operator("revoke", "cloud/creds/no-such-role")
+    assert (shown.code, shown.json["leases"]) == (0, 0)
+    assert shown.err == "there is no lease below cloud/creds/no-such-role\n"
 
 
-def test_a_lease_that_is_misspelt_is_told(operator: Shell) -> None:
+def test_a_role_that_does_not_exist_is_an_error(operator: Shell) -> None:
+    shown = operator("revoke", "nosuch")
+    text = "cloud has no role nosuch, and no lease of one; cloudid list cloud/roles shows the roles"
+    assert (shown.code, shown.out, shown.err) == (1, "", f"error: {text}\n")
+
+
+def test_a_role_without_leases_is_no_error(site: Site, operator: Shell) -> None:
+    site.end_loans()
+    shown = operator("revoke", "reader")
+    assert (shown.code, shown.err) == (0, "there is no lease below cloud/creds/reader\n")
+
+
+def test_a_lease_that_is_misspelt_is_an_error(operator: Shell) -> None:
     """The service answers 204 for any id: it read as if a lease had ended."""
     shown = operator("revoke", "cloud/creds/reader/misspelt", "--format", "table")
-    assert (shown.code, shown.err) == (0, "there was no lease cloud/creds/reader/misspelt\n")
+    text = "there is no lease cloud/creds/reader/misspelt: it has ended, or its id is mistyped"
+    assert (shown.code, shown.err) == (1, f"error: {text}\n")
 
 
-def test_the_end_of_logins_is_told_as_such(site: Site, operator: Shell) -> None:
+def test_tokens_below_auth_are_revoked_only_after_a_question(site: Site, operator: Shell) -> None:
     operator.set(**site.of_vm())
     token = operator("login", "--role", "all", "--print").out.strip()
-    shown = operator("revoke", "auth/cloud/", "--format", "table")
+    for words in (("auth/",), ("auth/cloud/",), ("auth/cloud/login/all",)):
+        shown = operator("revoke", *words)
+        assert (shown.code, shown.err.endswith("add --yes\n")) == (1, True)
+    assert site.ask("GET", "auth/token/lookup-self", token=token)
+    shown = operator("revoke", "auth/cloud/", "--yes", "--format", "table")
     assert (shown.code, shown.out) == (0, "prefix  auth/cloud\n")
-    assert shown.err == "the tokens that were issued below auth/cloud are ended, and what they were lent follows\n"
+    assert shown.err == "the tokens that were issued below auth/cloud are revoked; their leases follow\n"
     operator.set(VAULT_TOKEN=token)
     assert "permission denied" in operator("read", "auth/token/lookup-self").err
+
+
+@pytest.mark.usefixtures("broken_cloud")
+def test_a_single_lease_is_watched_as_long_as_it_should_be(site: Site, operator: Shell) -> None:
+    """`--wait` was ignored for it: the command printed nothing until the service gave up."""
+    [lease] = lend(site, 1)
+    shown = operator("revoke", lease, "--wait", "0")
+    assert (shown.code, shown.json["left"]) == (0, 1)
+    wait_until(lambda: "revoke_error" in site.ask("POST", "sys/leases/lookup", {"lease_id": lease})["data"])
+    shown = operator("revoke", lease, "--wait", "2s")
+    assert (shown.code, shown.json) == (1, {"lease": lease, "left": 1})
+    first, *_, last = shown.err.splitlines()
+    assert first.startswith("Azure has not removed everything yet: ")
+    assert last.endswith(f"leases that are left: 1; cloudid write sys/leases/lookup lease_id={lease} shows them")
+
+
+def test_who_may_not_look_a_lease_up_can_revoke_it(site: Site, operator: Shell) -> None:
+    [lease] = lend(site, 1)
+    policy = 'path "sys/leases/revoke" { capabilities = ["update"] }'
+    site.ask("POST", "sys/policies/acl/lease-revoker", {"policy": policy})
+    token = site.ask("POST", "auth/token/create", {"policies": ["lease-revoker"]})["auth"]["client_token"]
+    operator.set(VAULT_TOKEN=token)
+    shown = operator("revoke", lease)
+    assert (shown.code, shown.json) == (0, {"lease": lease, "left": 0})
 
 
 def test_who_may_not_list_is_not_told_that_nothing_is_left(site: Site, operator: Shell) -> None:
@@ -79,8 +121,9 @@ def test_who_may_not_list_is_not_told_that_nothing_is_left(site: Site, operator:
     shown = operator("revoke", "reader")
     assert (shown.code, shown.json["left"]) == (0, None)
     assert "the token may not list sys/leases/lookup" in shown.err
-    shown = operator("revoke", "cloud/creds/reader/x")
+    shown = operator("revoke", *lend(site, 1))
     assert (shown.code, "permission denied" in shown.err) == (1, True)
+    site.end_loans()
 
 
 @pytest.mark.usefixtures("broken_cloud")
@@ -90,7 +133,7 @@ def test_what_is_left_when_the_time_is_over_is_told(site: Site, operator: Shell)
     wait_until(lambda: "revoke_error" in site.ask("POST", "sys/leases/lookup", {"lease_id": lease})["data"])
     shown = operator("revoke", "reader", "--wait", "2s")
     assert (shown.code, shown.json["left"]) == (1, 1)
-    assert shown.err.startswith("the provider does not do its part yet: ")
+    assert shown.err.startswith("Azure has not removed everything yet: ")
     assert shown.err.splitlines()[-1] == f"error: {GOES_ON}"
     assert operator("revoke", "reader", "--wait", "soon").code == 2
 
@@ -106,6 +149,6 @@ def test_who_stops_watching_is_told_that_the_service_goes_on(site: Site, operato
         told = process.stderr.readline()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
-    assert told == "leases are ended: 1; Ctrl-C ends the watching alone\n"
+    assert told == "leases are revoked: 1; Ctrl-C ends only the watching\n"
     assert (process.returncode, out) == (130, "")
     assert err.splitlines()[-1] == GOES_ON
