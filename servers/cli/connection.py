@@ -20,17 +20,20 @@ from ..client import (
     Service,
     ServiceRefused,
     Surroundings,
+    TokenOfAnotherAddress,
     Unreachable,
     Untrusted,
     find_identity,
     find_token,
     identity_of_token,
+    last_login,
 )
 from ..terminal import Failed, printable, show_progress, waiting, without_slashes
 from .advice import LOGIN_MOUNT, filled_advice, names_in
 from .words import read_secret
 
 EXEC: Final = "--exec"
+ADDRESSES: Final = ("CLOUDID_ADDR", "VAULT_ADDR")
 TRUST: Final = "check the address; CLOUDID_CACERT or VAULT_CACERT names a file of the certificates that are trusted"
 FIXES: Final[Mapping[int, str]] = {
     9: "compare the clocks: the certificate is not valid yet",
@@ -47,11 +50,16 @@ def with_address(command: F) -> F:
     """Adds the option `--address`, and hands the command an `Address`; what is unsafe about it is told."""
 
     @click.option(
-        "--address", "url", default="", metavar="URL", help="The service. Default: CLOUDID_ADDR, VAULT_ADDR, loopback."
+        "--address",
+        "url",
+        default="",
+        metavar="URL",
+        help="The service. Default: CLOUDID_ADDR, VAULT_ADDR, that of the last login, loopback.",
     )
     @functools.wraps(command)
     def decorated(*args: Any, url: str, **options: Any) -> Any:
-        address = Address.of(os.environ, url)
+        is_named = url or any(os.environ.get(name) for name in ADDRESSES)
+        address = Address.of(os.environ, url, "" if is_named else last_login(os.environ).address)
         for warning in address.warnings:
             click.echo(f"warning: {warning}", err=True)
         return command(*args, address=address, **options)
@@ -107,16 +115,24 @@ executing: Final = click.option(
 
 
 def service_of(address: Address) -> Service:
-    """The service, asked with the token of the environment or of a file; with none if there is none."""
-    return Service(address, find_token(os.environ), watch=waiting)
+    """The service, asked with the token of the environment or of a file; with none if there is none for it."""
+    try:
+        return Service(address, find_token(os.environ, address.url, warn), watch=waiting)
+    except TokenOfAnotherAddress as refusal:
+        warn(str(refusal))
+        return Service(address, watch=waiting)
 
 
 def service_with_token(address: Address) -> Service:
     """As `service_of`; without a token it says where one comes from."""
-    service = service_of(address)
+    service = Service(address, find_token(os.environ, address.url, warn))
     if not service.token:
         raise Failed("there is no token: run cloudid login --role ROLE, or set CLOUDID_TOKEN or VAULT_TOKEN")
     return service
+
+
+def warn(text: str) -> None:
+    tell(f"warning: {text}")
 
 
 def tell(text: str) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 
 import click
+from click.core import ParameterSource
 
 from cloudid_core.values.secret import Secret
 
@@ -13,29 +15,36 @@ from ..client import (
     TOKEN_VARIABLES,
     Address,
     Identity,
+    Login,
     NoSuchCommand,
     Service,
     ServiceRefused,
     Unreachable,
+    is_same_address,
+    last_login,
     require_program,
-    store_token,
+    store_login,
 )
 from ..terminal import Failed, Output, waiting, with_output
 from .connection import Executing, executing, tell, told, with_address, with_identity
 
 
 @click.command("login", cls=Executing)
-@with_identity
+@partial(with_identity, needs_role=False)
 @with_address
 @click.option(
-    "--store", "how", flag_value="store", default=True, help="Keep the token in ~/.cloudid-token. The default."
+    "--store",
+    "how",
+    flag_value="store",
+    default=True,
+    help="Keep the token, address, mount and role in ~/.cloudid-token. The default.",
 )
 @click.option("--print", "how", flag_value="print", help="Print the token alone.")
 @executing
 @with_output()
 def login(
     identify: Callable[[], Identity],
-    role: str,
+    role: str | None,
     mount: str,
     address: Address,
     how: str,
@@ -46,7 +55,11 @@ def login(
 
     The identity is found as the vendor's libraries find it: an application's secret, a pod's token, App Service or a
     function, a server in Arc, a virtual machine. The first that this machine has counts.
+
+    The token is kept beside the address that issued it, and is sent to no other. Without --role the last login at that
+    address is repeated, with its role and mount.
     """
+    role, mount = (role, mount) if role else _last_role(address, mount)
     if command:
         require_program(command)
     with told(role=role, mount=mount):
@@ -71,11 +84,26 @@ def login(
                 "policies": auth.get("policies"),
                 "seconds": auth.get("lease_duration"),
                 "accessor": auth.get("accessor"),
-                "file": str(store_token(token, os.environ)),
+                "address": address.url,
+                "file": str(store_login(Login(token, address.url, mount, role), os.environ)),
             }
         )
         for name in filter(os.environ.get, TOKEN_VARIABLES):
             click.echo(f"{name} is set: it counts before the file", err=True)
+
+
+def _last_role(address: Address, mount: str) -> tuple[str, str]:
+    """Return role and mount of the last login at an address; a `--mount` has to be the same.
+
+    Raises `click.MissingParameter`.
+    """
+    context, last = click.get_current_context(), last_login(os.environ)
+    is_mount_free = context.get_parameter_source("mount") is ParameterSource.DEFAULT
+    is_there = bool(last.role) and is_same_address(last.address, address.url)
+    if is_there and (is_mount_free or mount == last.mount):
+        return last.role, last.mount
+    parameter = next(each for each in context.command.params if each.name == "role")
+    raise click.MissingParameter(ctx=context, param=parameter)
 
 
 def _end(service: Service) -> None:

@@ -30,6 +30,7 @@ RETRIES: Final = 2
 RETRIED: Final = frozenset({429, 503})
 """Answers of a service that is too busy. What it began for a request that it then refused, it undoes by itself."""
 SHORTEST_PAUSE: Final = 1.0
+PORTS: Final = {"http": 80, "https": 443}
 ROOT_NAMESPACES: Final = frozenset({"", "root", "root/", "/"})
 
 
@@ -83,8 +84,9 @@ class Address:
     warnings: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, variables: Mapping[str, str], given: str = "") -> Address:
-        """What the environment says; `given`: an address that counts before it. `/v1` at its end is not part of it.
+    def of(cls, variables: Mapping[str, str], given: str = "", remembered: str = "") -> Address:
+        """What the environment says; `given`: an address that counts before it, `remembered`: one that counts where
+        neither names any. `/v1` at its end is not part of it.
 
         `CLOUDID_ADDR`, `_CACERT`, `_SKIP_VERIFY` and `_CLIENT_TIMEOUT` count before the same names with `VAULT`. Raises
         `SettingsRefused`.
@@ -104,8 +106,8 @@ class Address:
 
         if said("NAMESPACE") not in ROOT_NAMESPACES:
             raise SettingsRefused("this service has no namespaces: unset VAULT_NAMESPACE")
-        url = (given or said("ADDR") or DEFAULT_ADDRESS).rstrip("/").removesuffix("/v1")
-        if not _is_address(url):
+        url = (given or said("ADDR") or remembered or DEFAULT_ADDRESS).rstrip("/").removesuffix("/v1")
+        if not is_address(url):
             source = "--address" if given else variable("ADDR")
             raise SettingsRefused(f"{source} must be an address, like https://cloudid.example:8200")
         skips = read("SKIP_VERIFY", "be true or false", lambda text: coercion.boolean(text or False))
@@ -123,12 +125,23 @@ class Address:
         return cls(url, tls, seconds or DEFAULT_TIMEOUT, warnings)
 
 
-def _is_address(url: str) -> bool:
+def is_address(url: str) -> bool:
+    """Return whether this can be the address of a service."""
     try:
         parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and not parts.username
+        return parts.scheme in PORTS and bool(parts.hostname) and parts.port != 0 and not parts.username
     except ValueError:
         return False
+
+
+def is_same_address(one: str, other: str) -> bool:
+    """Return whether two addresses are the same one, written differently or not."""
+    return _parts(one) == _parts(other)
+
+
+def _parts(url: str) -> tuple[str, str, int, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or PORTS[parts.scheme], parts.path.rstrip("/")
 
 
 @frozen

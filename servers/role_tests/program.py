@@ -47,10 +47,11 @@ def test(files: Sequence[Path], address: str | None, mount: str, output: Output)
         suite = read_suite(files)
         decide: Callable[[Case], Verdict] = Offline(suite, time.time()).decide
         if address:
-            token = find_token(os.environ)
+            where = Address.of(os.environ, address)
+            token = find_token(os.environ, where.url, lambda text: click.echo(f"warning: {text}", err=True))
             if not token:
                 raise Unusable(f"--address needs a token, in the environment variable {TOKEN} or from cloudid login")
-            decide = partial(_online, Service(Address.of(os.environ, address), token, watch=waiting), mount)
+            decide = partial(_online, Service(where, token, watch=waiting), mount)
         results = [(case, decide(case)) for case in suite.cases]
     except (ServiceRefused, Unreachable) as error:
         raise Unusable(printable(f"{address}/v1/{mount}/explain: {error}")) from error

@@ -12,8 +12,8 @@ from cloudid_core.forms import spellings_of
 from cloudid_core.policies import Acl, parse
 from cloudid_core.policies.document import CAPABILITIES, KEYS, LONGEST, OLD_LEVELS, UNSUPPORTED
 from cloudid_core.policies.hcl import DEEPEST, MOST_TOKENS
-from cloudid_core.policies.store import LONGEST_TOGETHER
 from cloudid_core.policies.parameters import MOST_COMPARISONS, READING
+from cloudid_core.policies.store import LONGEST_TOGETHER
 from cloudid_core.testing import World
 from cloudid_core.token_store.create import CreateForm
 
@@ -124,8 +124,8 @@ VALUES: Final = (
     "or no boolean can match, such as `*h` for seconds, denies every number or boolean.\n"
     "- A value of `denied_parameters` that the field cannot read and that has no `*` denies every value of the field: "
     "an object that lacks a required member, for example. In `allowed_parameters` it allows nothing.\n"
-    "- An object in `denied_parameters` denies that object and no other. A role or group can be named by its id instead of "
-    "its name, so name those that may be used in `allowed_parameters`, or set a ceiling in the mount's configuration.\n"
+    "- An object in `denied_parameters` denies that object and no other. A role or group can be named by its id instead "
+    "of its name, so name those that may be used in `allowed_parameters`, or set a ceiling in the mount's configuration.\n"
     "- A request whose value the route cannot read is refused by every rule that names the field.\n"
     "- `config` of a mount is compared by its members, which are read as fields are. Empty, default and unknown "
     "members do not count.\n"

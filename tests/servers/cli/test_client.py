@@ -35,7 +35,8 @@ pytestmark = pytest.mark.usefixtures("nothing_inherited")
 
 
 def token_of(folder: Path) -> str:
-    return (folder / ".cloudid-token").read_text().strip()
+    token: str = json.loads((folder / ".cloudid-token").read_text())["token"]
+    return token
 
 
 def accessors(site: Site) -> set[str]:
@@ -57,9 +58,91 @@ def test_a_machine_logs_in_and_its_token_is_kept_for_its_owner(site: Site, cloud
         "identity": "vm",
         "policies": ["app", "default"],
         "seconds": 3600,
+        "address": site.url,
         "file": str(file),
     }
+    assert json.loads(file.read_text()) == {
+        "address": site.url,
+        "mount": "auth/cloud",
+        "role": "all",
+        "token": token_of(tmp_path),
+    }
     assert site.ask("GET", "auth/token/lookup-self", token=token_of(tmp_path))["data"]["meta"]["vm_name"] == "web"
+
+
+def test_a_login_is_repeated_with_its_address_role_and_mount(
+    site: Site, logged_in: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VAULT_ADDR")
+    before = token_of(tmp_path)
+    shown = logged_in("login")
+    assert (shown.code, shown.json["role"], shown.json["address"]) == (0, "all", site.url)
+    assert token_of(tmp_path) != before
+    assert logged_in("read", "auth/token/lookup-self").json["data"]["meta"]["role"] == "all"
+    assert logged_in("login", "--mount", "auth/other").err.startswith("error: Missing option '--role'")
+
+
+@pytest.mark.parametrize("named_by", ["option", "CLOUDID_ADDR", "VAULT_ADDR"])
+@pytest.mark.parametrize(
+    "words", [["creds", "reader"], ["read", "sys/mounts"], ["why", "--last"], ["revoke", "reader"]]
+)
+def test_a_token_is_sent_only_to_the_address_that_issued_it(
+    site: Site, logged_in: Shell, words: list[str], named_by: str
+) -> None:
+    with Fake([]).serving() as fake:
+        if named_by == "option":
+            words = [*words, "--address", fake.url]
+        else:
+            logged_in.set(**{named_by: fake.url})
+        shown = logged_in(*words)
+        assert (shown.code, fake.requests) == (1, [])
+    assert site.url in shown.err
+    assert f"cloudid login --address {fake.url}" in shown.err
+
+
+def test_what_needs_no_token_is_asked_of_another_address_without_one(site: Site, logged_in: Shell) -> None:
+    with Fake([(200, {}, b"{}")]).serving() as fake:
+        shown = logged_in("read", "sys/health", "--address", fake.url)
+        assert [headers.get("x-service-token") for _, _, headers, _ in fake.requests] == [None]
+    assert shown.err.startswith("warning: the token in ")
+
+
+def test_a_test_of_roles_sends_the_token_to_the_address_that_issued_it_only(logged_in: Shell, tmp_path: Path) -> None:
+    case = {
+        "name": "a",
+        "role": "all",
+        "subscription_id": "s",
+        "resource_group_name": "r",
+        "vm_name": "v",
+        "claims": {},
+        "expect": "admitted",
+    }
+    (tmp_path / "cases.json").write_text(json.dumps({"cases": [case]}))
+    with Fake([]).serving() as fake:
+        shown = logged_in("roles", "test", str(tmp_path / "cases.json"), "--server", fake.url)
+        assert (shown.code, fake.requests) == (2, [])
+    assert "is not sent to" in shown.err
+
+
+def test_a_token_without_an_address_is_used_with_a_warning_until_the_next_login(
+    site: Site, logged_in: Shell, tmp_path: Path
+) -> None:
+    """As files of versions before have it."""
+    file = tmp_path / ".cloudid-token"
+    file.write_text(f"{token_of(tmp_path)}\n")
+    shown = logged_in("read", "auth/token/lookup-self")
+    assert shown.code == 0
+    assert "does not say which address issued its token" in shown.err
+    assert logged_in("login", "--role", "all").code == 0
+    assert logged_in("read", "auth/token/lookup-self").err == ""
+
+
+def test_a_token_of_the_environment_goes_to_the_address_of_the_environment(site: Site, logged_in: Shell) -> None:
+    """As `vault` does: whoever sets both variables has chosen both."""
+    with Fake([(200, {}, b'{"data": {}}')]).serving() as fake:
+        logged_in.set(VAULT_ADDR=fake.url, VAULT_TOKEN="chosen")
+        assert logged_in("read", "sys/mounts").code == 0
+        assert [headers["x-service-token"] for _, _, headers, _ in fake.requests] == ["chosen"]
 
 
 def test_every_identity_logs_in(site: Site, cloudid: Shell, tmp_path: Path) -> None:
