@@ -292,11 +292,13 @@ class ProviderProblem(CloudidError):
 
 
 _ANSWERED: Final = re.compile(r"(the provider answered [0-9]+) [^()]* \(request [^()]*\)")
+_UNREACHED: Final = "the provider gave no answer"
+_UNREACHED_FOR: Final = re.compile(rf"({_UNREACHED}) \(.*", re.DOTALL)
 
 
 def without_provider_code(reason: str) -> str:
-    """The text of a `ProviderProblem` for those who may not know the provider's code: with the status alone."""
-    return _ANSWERED.sub(r"\1", reason)
+    """Return a reason for callers who may not see the provider's code, or which host could not be reached and why."""
+    return _UNREACHED_FOR.sub(r"\1", _ANSWERED.sub(r"\1", reason))
 
 
 class ProviderAmbiguous(CloudidError):
@@ -331,7 +333,10 @@ class StoreFailed(HostFailure):
 
 
 class ProviderUnreachable(HostFailure):
-    """No answer came from the provider. `sent` tells whether the request may have reached it."""
+    """No answer came from the provider. `sent` tells whether the request may have reached it.
+
+    `reason` is the host that was called and why it did not answer. It holds no secret.
+    """
 
     def __init__(self, reason: str, *, sent: bool) -> None:
         self.sent = sent
@@ -365,5 +370,11 @@ class TimeIsUp(HostFailure):
 
 
 def reason_of(failure: CloudidError) -> str:
-    """What may be kept and shown of a failure; of a host's only its kind, since its words are those of a library."""
+    """Return what may be kept and shown of a failure.
+
+    Of a host's failure that is its type, because its words are those of a library, unless no answer came from the
+    provider: hosts have the same few words for that.
+    """
+    if isinstance(failure, ProviderUnreachable):
+        return f"{_UNREACHED} ({failure})"[:REASON_LIMIT]
     return type(failure).__name__ if isinstance(failure, HostFailure) else str(failure)[:REASON_LIMIT]

@@ -197,9 +197,10 @@ async def page(client: Client, url: str, scope: str | None, item: type[T]) -> tu
 def refusal_of(failure: ProviderFailure | Refused, *, names_code: bool = False) -> Refused:
     """The refusal for a provider call that failed, or was refused. It repeats nothing that the provider said.
 
-    `names_code`: nothing but its code, for callers who may know how the mount proves itself.
+    `names_code`: for callers who may know how the mount authenticates, with the provider's code, or with the host that
+    could not be reached and why.
     """
-    detail = failure.code if names_code and isinstance(failure, ProviderProblem) and failure.code != NONSENSE else ""
+    detail = _detail(failure) if names_code else ""
     match failure:
         case Refused():
             return failure
@@ -220,7 +221,13 @@ def refusal_of(failure: ProviderFailure | Refused, *, names_code: bool = False) 
         case ProviderProblem():
             return Refused(Code.PROVIDER_REFUSED, detail)
         case _:
-            return Refused(Code.PROVIDER_UNREACHABLE, retry_after=COME_AGAIN)
+            return Refused(Code.PROVIDER_UNREACHABLE, detail, retry_after=COME_AGAIN)
+
+
+def _detail(failure: ProviderFailure | Refused) -> str:
+    if isinstance(failure, ProviderUnreachable):
+        return str(failure)
+    return failure.code if isinstance(failure, ProviderProblem) and failure.code != NONSENSE else ""
 
 
 def _is_permission_missing(problem: ProviderProblem) -> bool:

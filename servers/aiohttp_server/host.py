@@ -16,6 +16,7 @@ from cloudid_core.errors import ProviderUnreachable, TimeIsUp
 from cloudid_core.run import run
 
 from ..host import NO_PROXIES, Proxies, host
+from ..host.unreachable import TOO_LARGE, unreachable, why_unreachable
 from ..http1 import wire
 from ..machine import Platform
 from ..runtime import runtime
@@ -144,6 +145,7 @@ class AiohttpHost(host.Host):
     async def fetch_over(self, request: HttpRequest, timeout: float, *, is_new: bool) -> HttpResponse:
         progress = SimpleNamespace(sent=False, is_kept=False, is_answered=False)
         session = self._one_way if is_new else self._session
+        proxy = self._proxies.proxy_of(request.url)
         try:
             async with (
                 asyncio.timeout(max(0.0, timeout)),
@@ -154,7 +156,7 @@ class AiohttpHost(host.Host):
                     headers=request.headers,
                     data=request.body or None,
                     allow_redirects=False,
-                    proxy=self._proxies.proxy_of(request.url),
+                    proxy=proxy,
                     trace_request_ctx=progress,
                 ) as response,
             ):
@@ -163,14 +165,15 @@ class AiohttpHost(host.Host):
                 async for chunk in response.content.iter_any():
                     body += chunk
                     if len(body) > host.PROVIDER_BODY_LIMIT:
-                        raise ProviderUnreachable("the answer is too large", sent=True)
+                        raise ProviderUnreachable(unreachable(request.url, TOO_LARGE), sent=True)
                 return HttpResponse(response.status, wire.joined(response.raw_headers), bytes(body))
-        except TimeoutError as error:
-            raise ProviderUnreachable(type(error).__name__, sent=progress.sent) from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             has_ended = progress.is_kept and progress.sent and not progress.is_answered
-            failure = host.KeptConnectionEnded if has_ended else ProviderUnreachable
-            raise failure(type(error).__name__, sent=progress.sent) from None
+            failure = ProviderUnreachable
+            if has_ended and not isinstance(error, TimeoutError):
+                failure = host.KeptConnectionEnded
+            status = str(error.status) if isinstance(error, aiohttp.ClientHttpProxyError) else ""
+            raise failure(why_unreachable(error, request.url, proxy, status), sent=progress.sent) from None
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from cloudid_core.errors import ProviderUnreachable, TimeIsUp
 from cloudid_core.run import run
 
 from ..host import NO_PROXIES, Proxies, host
+from ..host.unreachable import TIMED_OUT, TOO_LARGE, unreachable, why_unreachable
 from ..http1 import wire
 from ..machine import Platform
 from ..runtime import runtime
@@ -156,13 +157,14 @@ class TrioHost(host.Host):
                 is_answered = True
 
         body = bytearray()
+        proxy = self._proxies.proxy_of(request.url)
         try:
             told = {**host.PROVIDER_HEADERS, **request.headers}
             headers = [(name.encode("ascii"), value.encode("ascii")) for name, value in told.items()]
             with trio.move_on_after(max(0.0, timeout)) as scope:
                 async with (
                     self.in_lane(request),
-                    self._connections(self._proxies.proxy_of(request.url), is_new=is_new) as connections,
+                    self._connections(proxy, is_new=is_new) as connections,
                     connections.stream(
                         request.method,
                         request.url.encode("ascii"),
@@ -179,9 +181,10 @@ class TrioHost(host.Host):
                         return HttpResponse(response.status, wire.joined(response.headers), bytes(body))
         except FAILURES as error:
             failure = host.KeptConnectionEnded if is_kept and sent and not is_answered else ProviderUnreachable
-            raise failure(type(error).__name__, sent=sent) from None
-        reason = "the answer is too large" if len(body) > host.PROVIDER_BODY_LIMIT else "no answer in time"
-        raise ProviderUnreachable(reason, sent=sent)
+            status = str(error).partition(" ")[0] if isinstance(error, httpcore.ProxyError) else ""
+            raise failure(why_unreachable(error, request.url, proxy, status), sent=sent) from None
+        reason = TOO_LARGE if len(body) > host.PROVIDER_BODY_LIMIT else TIMED_OUT
+        raise ProviderUnreachable(unreachable(request.url, reason), sent=sent)
 
     @asynccontextmanager
     async def _connections(self, proxy: str | None, *, is_new: bool) -> AsyncIterator[httpcore.AsyncConnectionPool]:

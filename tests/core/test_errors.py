@@ -16,6 +16,8 @@ from cloudid_core.errors import (
     ProviderProblem,
     ProviderUnreachable,
     Refused,
+    reason_of,
+    without_provider_code,
 )
 
 
@@ -65,6 +67,12 @@ def test_an_unreachable_provider_tells_whether_the_request_was_sent() -> None:
     failure = ProviderUnreachable("no answer", sent=True)
     assert failure.sent
     assert str(failure) == "no answer"
+
+
+def test_the_reason_of_an_unreachable_provider_is_hidden_from_those_who_may_not_see_codes() -> None:
+    reason = reason_of(ProviderUnreachable(f"login.test: TLS: {'x' * 300}", sent=False))
+    assert reason.startswith("the provider gave no answer (login.test: TLS: x")
+    assert without_provider_code(f"application: {reason}") == "application: the provider gave no answer"
 
 
 def test_a_provider_problem_tells_status_code_and_request() -> None:
