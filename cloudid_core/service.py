@@ -34,6 +34,7 @@ from .errors import (
 )
 from .health import Node
 from .installation import initialise
+from .issuer import publish_soon
 from .messages import Request, Response, patience, render, render_refusal, with_headers
 from .metrics import Numbers
 from .mounts import SYSTEM
@@ -114,6 +115,8 @@ class Service:
         """What no caller received, by its identity, until it is given back. `upkeep` begins with the first."""
         self._giving_back = 0
         """For how many of them a caller or its host tries at the moment."""
+        self._has_led = False
+        """Whether this node did the background work in the last round."""
 
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is and whatever hangs, at most a second after its deadline.
@@ -302,7 +305,16 @@ class Service:
 
     async def tick(self) -> Instant:
         """Do the background work that is due; when to come again."""
-        return await self._told("tick", self._background.run())
+        return await self._told("tick", self._work())
+
+    async def _work(self) -> Instant:
+        again = await self._background.run()
+        node = self.context.node
+        leads = node.leader == node.id
+        if leads and not self._has_led and await publish_soon(self.context):
+            again = await Now()
+        self._has_led = leads
+        return again
 
     async def upkeep(self) -> Instant:
         """Look at the store and the other nodes, give back what closed requests held, keep this node's caches, keys and

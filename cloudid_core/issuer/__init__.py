@@ -2,4 +2,4 @@
 
 from . import routes
 from .facts import FACTS
-from .publication import publish, unpublished
+from .publication import publish, publish_soon, unpublished

@@ -22,10 +22,10 @@ from ..effects import Now, ReadDocument, Record, WriteDocument
 from ..errors import Conflict, EntryDamaged, PublicationFailed
 from ..events import PublishedDocumentChanged
 from ..forms import Json
-from ..health import Occurrence
+from ..health import HealthProblem, Occurrence
 from ..rotation import issuer_of, publication_key, replacing
 from ..settings import Settings
-from ..store import Changes, Found
+from ..store import Changes, Found, retry_on_conflict
 
 PAUSE: Final = 300.0
 """Seconds between two looks at what is published, at the most."""
@@ -75,6 +75,7 @@ async def publish(job: Job) -> None:
             after = evolve(found.record, publish_at=again, attempts=attempts, trouble=str(failed))
     changes = Changes({**job.fence, **found.expected}) | replacing(issuer, found.record, after)
     await context.records.commit(changes)
+    context.node.note(HealthProblem.ISSUER_UNPUBLISHED, await unpublished(context))
     if failure is not None:
         raise failure
 
@@ -95,6 +96,23 @@ async def _put(job: Job, found: Found[SigningKeys], path: str, content: Json) ->
     if there is None or there.body != body:
         raise PublicationFailed("what was written is not what is read")
     return digest
+
+
+@retry_on_conflict
+async def publish_soon(context: Context) -> bool:
+    """Have what is published looked at in the next round of background work. Return whether anything is published.
+
+    The node that led before may have published elsewhere, or the place may have been emptied since.
+    """
+    is_published = False
+    for issuer in ISSUERS if context.settings.publishes_to else ():
+        with suppress(EntryDamaged):
+            found, now = await find_signing_keys(context.records, issuer), await Now()
+            if found is not None:
+                is_published = True
+                after = evolve(found.record, publish_at=now)
+                await context.records.commit(Changes(found.expected) | replacing(issuer, found.record, after))
+    return is_published
 
 
 async def unpublished(context: Context) -> Sequence[Occurrence]:

@@ -12,7 +12,7 @@ import pytest
 from cloudid_core.context import Job, queue
 from cloudid_core.credentials import ISSUERS, PLUGINS, Issuer, find_signing_keys
 from cloudid_core.deadline import Deadline
-from cloudid_core.effects import Document
+from cloudid_core.effects import Document, ReadDocument
 from cloudid_core.errors import CloudidError, Conflict, PublicationFailed, Refused
 from cloudid_core.events import PublishedDocumentChanged
 from cloudid_core.issuer.publication import PAUSE, publish
@@ -288,3 +288,39 @@ def tick_or_restart(world: Published) -> None:
         pass  # it comes again
     except Crashed:
         world.restart()
+
+
+def test_a_node_that_takes_over_looks_at_what_is_published_in_its_first_rounds() -> None:
+    """The place may have been emptied while no server ran: Azure would read nothing until the next look."""
+    world = new_world()
+    world.tick()
+    world.tick()
+    assert world.published() == world.own()
+    world.documents.clear()
+    world.restart()
+    world.tick()
+    world.tick()
+    assert world.published() == world.own()
+
+
+def test_an_issuer_that_cannot_be_published_after_a_start_is_a_problem_at_once() -> None:
+    world = new_world()
+    world.tick()
+    world.tick()
+    world.documents.clear()
+    world.restart()
+    world.break_down()
+    world.perform(world.service.upkeep())
+    world.tick()
+    world.tick()
+    assert "issuer_unpublished" in world.must("GET", "sys/health").body["problems"]
+
+
+def test_a_node_that_keeps_the_leadership_looks_no_more_often() -> None:
+    world = new_world()
+    for _ in range(3):
+        world.tick()
+    reads = len(world.trace)
+    for _ in range(3):
+        world.tick()
+    assert not any(isinstance(effect, ReadDocument) for _, effect in world.trace[reads:])
