@@ -71,6 +71,10 @@ class HealthProblem(Enum):
         "the folder {folder} is not applied: {reason}",
         "mend what the reason names; the server tries again each minute, and at once when it gets SIGHUP",
     )
+    SETTINGS_NOT_RELOADED = (
+        "the settings could not be reloaded at {at}, and the old ones are in effect: {reason}",
+        "correct what the reason names, and reload again (SIGHUP)",
+    )
     DUE_NAME_DAMAGED = (
         "the store has an entry {key}, which is no name of work that is due",
         "nothing is due there: remove the entry from the store while no server uses it",

@@ -30,6 +30,7 @@ from cloudid_core.metrics import merged
 from cloudid_core.service import Service as OpenedService
 from cloudid_core.service import initialise, open_service
 from cloudid_core.settings import Settings
+from cloudid_core.values import rfc3339
 from cloudid_core.values.secret import Secret
 
 from ..host import App, Host, MetricsListener, Proxies, Service
@@ -164,6 +165,8 @@ class Setup:
             except ValueError:  # its text has the value, which may be secret
                 raise SettingsError("the OTEL_* variables of the process environment cannot be used") from None
         app = App(service, host, log, self.trusted_proxies, self.page)
+        if isinstance(service, OpenedService):
+            self.reload.report = partial(_note_reload, service)
         if self.server.apply_folder and isinstance(service, OpenedService):
             applying = Applying(self.server, app, host, service, log)
             self.reload.add(lambda server: applying.ask())
@@ -214,6 +217,12 @@ class Setup:
         self.overseer.reloading()
         self.reload.run(log)
         self.overseer.ready()
+
+
+def _note_reload(service: OpenedService, reason: str) -> None:
+    """Let health report a reload that failed, until one succeeds."""
+    failed = [{"at": rfc3339.show(time.time()), "reason": reason}] if reason else []
+    service.context.node.note(HealthProblem.SETTINGS_NOT_RELOADED, failed)
 
 
 def with_issuer(settings: Settings, url: str) -> Settings:

@@ -23,6 +23,8 @@ class Reload:
         self._started_with = started_with
         self._read = read
         self._parts: list[Apply] = []
+        self.report: Callable[[str], None] = lambda reason: None
+        """Called after each reload with the reason why it failed; empty: it succeeded."""
 
     def add(self, apply: Apply) -> None:
         """Have `apply` called with the new settings, each time."""
@@ -36,8 +38,10 @@ class Reload:
                 apply(file.server)
         except SettingsError as error:
             log.error("settings not reloaded", reason=str(error))
+            self.report(str(error))
             return
         log.info("settings reloaded")
+        self.report("")
         if names := self._names_of_restart(file):
             log.warning("settings that take a restart have changed", names=names)
 

@@ -180,6 +180,27 @@ def test_a_reload_that_fails_is_logged_and_changes_nothing(tmp_path: Path) -> No
     os.close(log.descriptor)
 
 
+@pytest.mark.parametrize("name", NAMES.values())
+def test_a_failed_reload_is_a_problem_until_one_succeeds(name: str, tmp_path: Path) -> None:
+    settings = tmp_path / "cloudid.toml"
+    usable = '[server]\nlisten = "127.0.0.1:0"\n'
+
+    def problems() -> list[str]:
+        with Client(running.port) as client:
+            shown: list[str] = json.loads(body(client.ask(get("/v1/sys/health"))))["problems"]
+        return shown
+
+    settings.write_text(usable)
+    with Running(name, "--dev", "--provider", "http://127.0.0.1:1", "--settings", str(settings)) as running:
+        assert "settings_not_reloaded" not in problems()
+        settings.write_text(usable + "no_setting = 1\n")
+        running.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "settings_not_reloaded" in problems())
+        settings.write_text(usable)
+        running.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "settings_not_reloaded" not in problems())
+
+
 @pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full", "2>&- >&- <&-", "2>/dev/full >/dev/full"])
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_server_whose_streams_are_closed_or_full_serves(runtime: str, stream: str) -> None:
