@@ -141,8 +141,10 @@ class Caches(JwtCaches):
         """Our own access tokens at the provider."""
         self.lent_tokens: Bounded[Hashable, Any] = Bounded(1024)
         """Access tokens of roles, by all that they depend on, the versions of role and configuration included."""
-        self.credential_failures: Bounded[str, str] = Bounded(1024)
-        """Why the last access token was not given, by its owner: a mount and the version of its configuration."""
+        self.provider_troubles: Bounded[Hashable, Any] = Bounded(1024)
+        """What does not work at the provider, by mount (of keys: by tenant) and family of calls."""
+        self.token_requests: Bounded[str, float] = Bounded(1024)
+        """When each mount last got or was refused an access token, by mount and version of its configuration."""
         self.destinations: Bounded[Hashable, Any] = Bounded(1024)
         """Where requests lead, by method and target; each knows the version of the table of mounts that it rests on."""
         self.quotas: Bounded[str, Any] = Bounded(1)

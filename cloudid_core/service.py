@@ -40,7 +40,7 @@ from .metrics import Numbers
 from .mounts import SYSTEM
 from .provider import PROVIDER_FAILURES, refresh_ahead, refusal_of
 from .quotas import count_failed_login
-from .rotation import keep_identities, keep_plans, keep_signing_keys
+from .rotation import keep_identities, keep_plans, keep_signing_keys, prove_credentials
 from .routing import Held
 from .secrets_engine import find_open_audiences
 from .settings import Settings
@@ -52,6 +52,7 @@ from .system import (
     node_numbers,
     note_login,
     note_unaccepted,
+    provider_problems,
     stored_rules,
     try_devices_again,
 )
@@ -94,6 +95,7 @@ async def open_service(settings: Settings) -> Service:
     caches = Caches(settings)
     records = Records(Sealer(await open_keyring(settings)), caches.records, partial(read_keyring, settings))
     node = Node((await RandomBytes(8)).hex(), settings.node_name, await Now())
+    node.watch = partial(provider_problems, caches)
     context = Context(settings, records, caches, CATALOG, node)
     await keep_signing_keys(context)
     await declare_devices(context, settings.audit_devices)
@@ -115,6 +117,7 @@ class Service:
         """What no caller received, by its identity, until it is given back. `upkeep` begins with the first."""
         self._giving_back = 0
         """For how many of them a caller or its host tries at the moment."""
+        self._prove_at: Instant = 0.0
         self._has_led = False
         """Whether this node did the background work in the last round."""
 
@@ -364,6 +367,8 @@ class Service:
             await refresh_ahead(self.context.settings, self.context.caches)
             await self.context.records.learn_keys()
             self._refresh_at = await Now() + REFRESH_PAUSE
+        if was_set_back or await Now() >= self._prove_at:
+            self._prove_at = await prove_credentials(self.context)
         if was_set_back or await Now() >= self._look_at:
             self._look_at = await stored_rules.look(self.context, (*stored_rules.RULES, *TROUBLES))
         return again

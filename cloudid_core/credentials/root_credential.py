@@ -207,6 +207,7 @@ def client_of(context: Resources, mount: Mount, config: Account, version: int, d
         credentials=credentials_of(context, mount, config.root),
         retry=config.retry,
         owner=owner_of(mount, version),
+        mount=mount.path,
         deadline=deadline,
         records=context.records,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from attrs import define, field, frozen
@@ -98,6 +98,9 @@ class Node:
         """What was last noted of a problem."""
         return self._noted.get(problem, ())
 
+    watch: Callable[[], Mapping[HealthProblem, Sequence[Occurrence]]] = dict
+    """What is wrong at this moment by records that others keep."""
+
     failures: dict[str, int] = field(factory=dict[str, int])
     """How often each background work has failed in a row, by its name."""
 
@@ -114,6 +117,7 @@ class Node:
         """What is wrong, in the order of the table, with every occurrence."""
         known = {
             **self._noted,
+            **self.watch(),
             HealthProblem.STORE_UNAVAILABLE: [{}] if self._has_no_store else [],
             HealthProblem.AUDIT_UNAVAILABLE: [{}] if self.last_record_failed else [],
             HealthProblem.CLOCK_APART: self._clock_apart(),

@@ -55,9 +55,17 @@ class HealthProblem(Enum):
         "{mount} has leases that could not be revoked in several attempts: {count}",
         "GET sys/leases has the reason of each",
     )
+    CREDENTIAL_REFUSED = (
+        "Azure has rejected the {credential} of {mount} since {since}: {reason}. Affected: {affected}",
+        "GET {mount}/permissions proves the credential again; correct it with POST {mount}/config",
+    )
+    PROVIDER_FAILING = (
+        "{service} has not worked for {mount} since {since}: {reason}. Affected: {affected}",
+        "let the server reach the host that the reason names; for a status of Azure see GET {mount}/permissions",
+    )
     SIGNING_KEYS_OUTDATED = (
-        "the signing keys of the tenant {tenant} could not be fetched for hours: {reason}",
-        "let the server reach the provider's login service: a day after the last success logins are refused",
+        "the signing keys of the tenant {tenant} could not be fetched since {since}: {reason}",
+        "let the server reach Azure's login service: a day after the last success logins are refused",
     )
     ISSUER_UNPUBLISHED = (
         "the documents of the issuer {issuer} could not be published: {reason}",

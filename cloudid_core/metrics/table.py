@@ -128,6 +128,9 @@ METRICS: Final = tuple(
         "or its plan, failed.",
         "gauge node cloudid_credential_failing{mount}": "1 if this node did not get the last access token that it "
         "asked for in the name of the mount.",
+        "gauge node cloudid_provider_failing{mount,family}": "1 while Azure rejects the credential of a mount, or a "
+        "family of calls (login, resource manager, directory) has failed for it for a minute; family keys without a "
+        "mount: a tenant's signing keys. Absent otherwise.",
         # The node
         "gauge node cloudid_info{version,node}": "1, with the version and the id of the node.",
         "gauge node cloudid_can_serve least": "1 if requests may come to this node, otherwise 0.",

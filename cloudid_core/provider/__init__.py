@@ -27,7 +27,7 @@ from .federated_credentials import add_federated_credential, federated_credentia
 from .granted import Actions, actions_at, directory_permissions
 from .identities import Identities, PlatformIdentity, Proofs, identities_for_writing, lending
 from .memberships import MEMBERSHIPS
-from .oauth import AccessToken, ask_for_token, token_endpoint
+from .oauth import AccessToken, ask_for_token, prove_credential, token_endpoint
 from .objects import MOST_SELECTED, Id, find_by_id, literal, select_until
 from .principals import ensure_principal
 from .proofs import CERTIFICATE, FEDERATED, PROOFS, SECRET, Proof
@@ -35,5 +35,6 @@ from .propagation import GRACE, FreshObject, retry_while_propagating, wait_until
 from .provisioned import Provisioned, Removal, remove
 from .retry import RetryPolicy
 from .rights import Rights, rights_made
-from .signing_keys import KeySet, known_keys, outdated_tenants, refresh_ahead, refreshed_for
+from .signing_keys import KeySet, known_keys, refresh_ahead, refreshed_for
 from .single_flight import once
+from .troubles import Family, Trouble, forget_troubles, trouble_of, troubles

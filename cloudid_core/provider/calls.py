@@ -14,6 +14,7 @@ from ..errors import Code, ProviderAmbiguous, ProviderUnreachable, Refused
 from .read_budget import Line
 from .retry import RETRIED, SHORTEST_TRY, RetryPolicy, is_uncertain, retry_after
 from .single_flight import Flight, Pause
+from .troubles import Calls
 
 UNCONNECTED_SECONDS: Final = 12.0
 """For how long a call is tried again that does not even reach the provider: clients repeat what is answered with 503,
@@ -25,6 +26,7 @@ class RetryBudget:
     """How long one try may take, in seconds, how often it is repeated, and when all must be over.
 
     `flight`: the shared look-up that the call is part of. `line`: where a read of the resource manager waits.
+    `calls`: where it is noted how each try ends.
     """
 
     timeout: float
@@ -32,6 +34,7 @@ class RetryBudget:
     deadline: Deadline
     flight: Flight | None = None
     line: Line | None = None
+    calls: Calls | None = None
 
 
 async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool = True) -> HttpResponse:
@@ -49,6 +52,8 @@ async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool
         answer = await _try(request, min(budget.timeout, left))
         if budget.line is not None and isinstance(answer, HttpResponse):
             await budget.line.heed(answer)
+        if budget.calls is not None:
+            await budget.calls.note(answer)
         status = answer.status if isinstance(answer, HttpResponse) else None
         if not idempotent and (answer.sent if isinstance(answer, ProviderUnreachable) else is_uncertain(answer.status)):
             text = "a call that changes something got no definite answer"
@@ -61,7 +66,7 @@ async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool
     if isinstance(answer, HttpResponse):
         return answer
     if await Now() >= budget.deadline.at:
-        raise Refused(Code.DEADLINE_PASSED)
+        raise Refused(Code.DEADLINE_PASSED) from answer
     raise answer
 
 

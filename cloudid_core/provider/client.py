@@ -32,6 +32,7 @@ from .read_budget import Line
 from .responses import NONSENSE, nonsense, problem_of, read
 from .retry import NO_RETRY
 from .single_flight import BaseClient
+from .troubles import Calls, Family
 from .urls import resolve, same_origin
 
 T = TypeVar("T")
@@ -87,7 +88,10 @@ class ApiCall:
 
 
 class Client(BaseClient, frozen=True, kw_only=True):
-    """Calls the provider for one mount. `owner`, for cache keys, is the mount and its configuration's generation."""
+    """Calls the provider for one mount. `owner`, for cache keys, is the mount and its configuration's generation.
+
+    `mount` is its path; empty for a candidate configuration, whose failures are not those of the mount.
+    """
 
     cloud: Cloud
     tenant: str
@@ -99,6 +103,7 @@ class Client(BaseClient, frozen=True, kw_only=True):
 
     Access tokens are requested with all retries: requests share them.
     """
+    mount: str = ""
 
     @property
     def budget(self) -> RetryBudget:
@@ -138,7 +143,9 @@ class Client(BaseClient, frozen=True, kw_only=True):
         if token is not None:
             headers["authorization"] = f"Bearer {token.reveal()}"
         request = HttpRequest(call.method, call.url, headers, content, call.idempotent)
-        budget = self.budget
+        is_directory = call.url.startswith(f"{self.cloud.directory}/")
+        family = Family.DIRECTORY if is_directory else Family.RESOURCE_MANAGER
+        budget = evolve(self.budget, calls=Calls.of(self, family))
         if call.method == "GET" and call.url.startswith(self.cloud.resource_manager):
             budget = evolve(budget, line=self.line(call.url.removeprefix(self.cloud.resource_manager)))
         return await deliver(request, budget, idempotent=call.idempotent)

@@ -16,13 +16,14 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..effects import HttpRequest, Instant, Now
-from ..errors import Code, HostFailure, PlatformTokenUnavailable, ProviderProblem, Refused, reason_of
+from ..errors import Code, HostFailure, PlatformTokenUnavailable, ProviderProblem, Refused
 from ..values import Secret
 from .calls import deliver
 from .platform_tokens import platform_token
 from .responses import nonsense, problem_of, read
 from .retry import NO_RETRY
 from .single_flight import look_up_once
+from .troubles import Calls, Family
 from .urls import url
 
 if TYPE_CHECKING:
@@ -55,13 +56,17 @@ async def access_token(client: Client, scope: str) -> Secret:
     asker = replace(client, returns_later=False, retry=NO_RETRY if usable else client.retry)
     try:
         fresh = await look_up_once(asker, f"access token {key!r}", lambda client: _renew(client, scope))
-    except (ProviderProblem, HostFailure, Refused) as failure:
-        client.caches.credential_failures.put(client.owner, reason_of(failure))
+    except (ProviderProblem, HostFailure, Refused):
         if usable is None:
             raise
         return usable.token
-    client.caches.credential_failures.drop(client.owner)
     return fresh.token
+
+
+async def prove_credential(client: Client, scope: str) -> None:
+    """Get a fresh access token for a scope, although one is cached, so that a refusal is noticed."""
+    key = _key(client, scope)
+    await look_up_once(client, f"proof {key!r}", lambda client: _replace_token(client, scope))
 
 
 def forget(client: Client, scope: str, refused: Secret) -> None:
@@ -85,8 +90,23 @@ async def _renew(client: Client, scope: str) -> AccessToken:
     key, now = _key(client, scope), await Now()
     known: AccessToken | None = client.caches.access_tokens.get(key)
     if known is None or now >= known.refresh_at:  # otherwise it came since the asker looked
-        client.caches.access_tokens.put(key, known := await ask_for_token(client, scope))
+        known = await _replace_token(client, scope)
     return known
+
+
+async def _replace_token(client: Client, scope: str) -> AccessToken:
+    """Ask for a token and cache it. The outcome is noted for the mount."""
+    calls, started_at = Calls.of(client, Family.LOGIN), await Now()
+    if calls.mount:
+        client.caches.token_requests.put(client.owner, started_at)
+    try:
+        fresh = await ask_for_token(client, scope)
+    except (ProviderProblem, HostFailure, Refused) as failure:
+        await calls.note(failure, started_at)
+        raise
+    calls.note_success()
+    client.caches.access_tokens.put(_key(client, scope), fresh)
+    return fresh
 
 
 async def ask_for_token(client: Client, scope: str) -> AccessToken:

@@ -26,15 +26,13 @@ from .client import Client, refusal_of
 from .discovery import Published, discover
 from .retry import RetryPolicy
 from .single_flight import once
+from .troubles import Calls, Family
 
 REST: Final = 30.0
 """Seconds from the start of a refresh cycle to the earliest start of the next."""
 
 REFRESH_AGE: Final = 3600.0
 """Age in seconds at which a set is refreshed ahead."""
-
-OUTDATED: Final = 3 * REFRESH_AGE
-"""Age in seconds at which a set is told to operators: its refresh has failed for hours."""
 
 LONGEST_USE: Final = 24 * 3600.0
 """Age in seconds at which a set is no longer used, and at which a set that no login used is forgotten."""
@@ -124,13 +122,6 @@ async def refreshed_for(client: Client, kid: str) -> KeySet:
         return keys
 
 
-def outdated_tenants(caches: Caches, now: Instant) -> dict[str, Code]:
-    """The tenants in use whose set is outdated, and why it could not be refreshed."""
-    cache = caches.signing_keys
-    states: list[_State] = [state for key in cache if (state := cache.peek(key))]
-    return {each.tenant: each.failure for each in states if each.keys and now - each.keys.fetched_at >= OUTDATED}
-
-
 async def refresh_ahead(settings: Settings, caches: Caches) -> None:
     """Refresh every set in use that is due, so that no login has to wait for it. A failure leaves the set as it is."""
     now = await Now()
@@ -141,6 +132,7 @@ async def refresh_ahead(settings: Settings, caches: Caches) -> None:
     for state in states:
         if now - state.used_at >= LONGEST_USE:
             cache.drop(state.key)
+            _calls(caches, state.tenant).note_success()  # what is not used is not in trouble
         elif state.keys is None or not 0 <= now - state.keys.fetched_at < REFRESH_AGE:
             programs.append(_try_refresh(settings, caches, state, deadline))
     await gather(programs)
@@ -180,10 +172,12 @@ async def _cycle(settings: Settings, caches: Caches, state: _State, deadline: De
     if state.is_cooling_down(now):
         return state.cached_or_refuse(now)
     state = _update(caches, state, tried_at=now, under_way=True)
+    calls = _calls(caches, state.tenant)
     budget = RetryBudget(timeout=settings.provider_timeout, retry=state.retry, deadline=deadline)
     try:
         keys = _key_set(await discover(state.cloud, state.tenant, budget), now)
     except (ProviderProblem, ProviderUnreachable, Refused) as failure:
+        await calls.note(failure, now)
         code = Code.PROVIDER_UNREACHABLE if isinstance(failure, Refused) else refusal_of(failure).code
         state = _update(caches, state, under_way=False, failure=code)
         await record_if_possible(JobFailed(job="signing keys", ref=state.tenant, problem=Problem.of(failure)))
@@ -191,6 +185,7 @@ async def _cycle(settings: Settings, caches: Caches, state: _State, deadline: De
         if kept is None:
             raise
         return kept
+    calls.note_success()
     _update(caches, state, under_way=False, keys=keys)
     return keys
 
@@ -201,6 +196,10 @@ def _update(caches: Caches, state: _State, **changes: Any) -> _State:
     state = evolve(cache.get(state.key) or state, **changes)
     cache.put(state.key, state)
     return state
+
+
+def _calls(caches: Caches, tenant: str) -> Calls:
+    return Calls(caches=caches, family=Family.KEYS, owner=tenant, mount=tenant)
 
 
 def _key_set(published: Published, now: Instant) -> KeySet:

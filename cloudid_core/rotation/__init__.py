@@ -26,12 +26,14 @@ from .configure import (
     commit_config,
     credential_risks,
     read_warnings,
+    refused_access,
     root_password_expiration,
     secret_risks,
     with_applied,
 )
 from .identities import keep_identities, self_targets
 from .plan import find_undamaged_plan, replanned
+from .proving import prove_credentials
 from .record import Rotation, find_undamaged_rotation
 from .root import HINT_LENGTH, find_root
 from .routes import STATE, RotateForm, rotate, shown_time, state_of

@@ -19,6 +19,7 @@ from ..errors import Code, Refused
 from ..forms import BOOLEAN, SECRET, Json, effective, schemas, setting
 from ..messages import WRITE, Answer
 from ..mounts import Mount
+from ..provider import Family, trouble_of
 from ..routing import Call, route
 from ..store import Changes, KeyedHash
 from ..values import Secret, rfc3339
@@ -77,7 +78,8 @@ async def _plan_and_key(
 
 def refused_access(context: Context, mount: Mount, version: int) -> str:
     """Why this node got no access token when it asked last under a version of a configuration; empty: it has one."""
-    return context.caches.credential_failures.get(owner_of(mount, version)) or ""
+    trouble = trouble_of(context.caches, owner_of(mount, version), Family.LOGIN)
+    return trouble.reason if trouble is not None else ""
 
 
 async def read_warnings(

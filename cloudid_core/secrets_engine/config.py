@@ -114,7 +114,7 @@ async def write_config(call: Call) -> Answer:
     if config.has_names:
         client = client_of(context, call.mount, new, version_of(found), call.deadline)
         config = await resolved(
-            replace(client, owner=f"{call.mount.id}:{call.request_id}"), config, new.subscription_id
+            replace(client, owner=f"{call.mount.id}:{call.request_id}", mount=""), config, new.subscription_id
         )
     if found is not None and effective(found.record, environment).place != new.place:
         expects |= await _refuse_to_strand(call)

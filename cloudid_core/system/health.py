@@ -9,12 +9,13 @@ from typing import Final
 
 from attrs import frozen
 
-from ..errors import Code, Refused
+from ..errors import Code, Refused, without_provider_code
 from ..forms import BOOLEAN, FieldType, Json, schemas, setting
-from ..health import Node
+from ..health import Node, Occurrence
 from ..messages import READ, WRITE, Answer
 from ..mounts import SYSTEM
 from ..routing import CHOSEN, PLAIN, Call, route
+from ..tokens import Caller
 from ..values import coercion, rfc3339
 from ..version import VERSION
 
@@ -119,13 +120,13 @@ async def health(call: Call) -> Answer:
         "clock_skew_ms": None if node.clock is None else round(node.clock.offset * 1000),
     }
     if call.caller is not None and call.caller.acl.allows("read", f"{SYSTEM.path}/health"):
-        data |= _details(node)
+        data |= _details(node, call.caller)
     status = (form.problemcode if node.problems else 0) or form.activecode
     return Answer(data=data, plain=True, status=status if node.can_serve else CANNOT_SERVE)
 
 
-def _details(node: Node) -> dict[str, Json]:
-    """What not everybody may know: names, what is wrong in words, and what mends it."""
+def _details(node: Node, caller: Caller) -> dict[str, Json]:
+    """Return what not every caller may know: names, what is wrong in words, and how to fix it."""
     return {
         "node_name": node.name,
         "settings_that_differ": list(node.differences),
@@ -133,7 +134,7 @@ def _details(node: Node) -> dict[str, Json]:
         "problem_details": [
             {
                 "code": problem.code,
-                "text": problem.text(occurrence),
+                "text": problem.text(_shown(occurrence, caller)),
                 "consequence": problem.consequence.value,
                 "remedy": problem.remedy(occurrence),
             }
@@ -141,6 +142,14 @@ def _details(node: Node) -> dict[str, Json]:
             for occurrence in occurrences[:MOST_DETAILS]
         ],
     }
+
+
+def _shown(occurrence: Occurrence, caller: Caller) -> Occurrence:
+    """The occurrence, with the provider's code only for callers who may read the configuration of its mount."""
+    if "reason" not in occurrence:
+        return occurrence
+    may_know = "mount" not in occurrence or caller.acl.allows(READ.value, f"{occurrence['mount']}/config")
+    return occurrence if may_know else {**occurrence, "reason": without_provider_code(occurrence["reason"])}
 
 
 @route("seal-status", READ, SEAL_STATUS, shape=PLAIN, public=True, audited=False)

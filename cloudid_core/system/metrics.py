@@ -12,7 +12,6 @@ from attrs import frozen
 
 from ..caches import Bounded
 from ..context import Context, queue
-from ..credentials import owner_of
 from ..effects import Instant, ListKeys, Now, ShowMetrics, give_way, shared
 from ..errors import CloudidError, Code, Refused
 from ..forms import TEXT, schemas, setting
@@ -22,10 +21,11 @@ from ..messages import HEADERS, READ, Answer
 from ..metrics import Numbers, put
 from ..mounts import SYSTEM, Mount, mount_table
 from ..quotas import read_quotas
-from ..rotation import find_root, find_undamaged_plan, find_undamaged_rotation
+from ..rotation import find_root, find_undamaged_plan, find_undamaged_rotation, refused_access
 from ..routing import PLAIN, Call, route
 from ..store import keys
 from ..version import VERSION
+from .provider_health import put_troubles
 
 PROMETHEUS: Final = "prometheus"
 JSON: Final = "json"
@@ -115,6 +115,7 @@ def node_numbers(context: Context, now: Instant) -> Numbers:
     problems = node.problems
     for problem in HealthProblem:
         put(numbers, "cloudid_problems", len(problems.get(problem, ())), (problem.code,))
+    put_troubles(numbers, context.caches)
     for name in CACHES:
         cache: Bounded[object, object] = getattr(context.caches, name)
         put(numbers, "cloudid_cache_entries", len(cache), (name,))
@@ -212,7 +213,7 @@ async def _credential(numbers: Numbers, context: Context, mount: Mount) -> None:
     rotation, plan = found.record if found else None, planned.record if planned else None
     current = rotation.current if rotation else None
     told = {
-        "credential_failing": context.caches.credential_failures.get(owner_of(mount, root.version)) is not None,
+        "credential_failing": bool(refused_access(context, mount, root.version)),
         "rotation_failing": bool(rotation and rotation.error) or bool(plan and plan.error),
         "root_secret_rotated_timestamp_seconds": rotation.rotated_at if rotation else None,
         "root_secret_ends_timestamp_seconds": current.expires_at if current else None,

@@ -27,7 +27,6 @@ from ..issuer import unpublished
 from ..leases import Lease
 from ..mounts import AUTH, SECRET, SYSTEM, TOKEN, Mount, MountTable, mount_table
 from ..policies import Policy
-from ..provider import outdated_tenants
 from ..quotas import LONGEST_BLOCK, Quotas
 from ..rotation import credential_risks, find_root, secret_risks, self_targets
 from ..secrets_engine import count_open_audiences, newly_denied
@@ -272,17 +271,10 @@ async def failing_revocations(stored: Stored) -> Sequence[Occurrence]:
     ]
 
 
-async def outdated_signing_keys(stored: Stored) -> Sequence[Occurrence]:
-    """Tenants whose signing keys could not be refreshed for several hours."""
-    tenants = outdated_tenants(stored.context.caches, await Now())
-    return [{"tenant": tenant, "reason": code.wire} for tenant, code in tenants.items()]
-
-
 TROUBLES: Final = (
     StoredRule(HealthProblem.CREDENTIAL_AT_RISK, credentials_at_risk),
     StoredRule(HealthProblem.STATIC_SECRET_AT_RISK, static_secrets_at_risk),
     StoredRule(HealthProblem.REVOCATIONS_FAILING, failing_revocations),
-    StoredRule(HealthProblem.SIGNING_KEYS_OUTDATED, outdated_signing_keys),
     StoredRule(HealthProblem.ISSUER_UNPUBLISHED, lambda stored: unpublished(stored.context)),
 )
 """All trouble that health tells, and what finds it."""

@@ -7,3 +7,4 @@ from .documents import credential_in
 from .host import Host
 from .metrics_listener import MetricsListener
 from .proxies import NO_PROXIES, Proxies
+from .unreachable import TIMED_OUT, TOO_LARGE, unreachable, why_unreachable

@@ -20,8 +20,7 @@ from cloudid_core.effects import HttpRequest, HttpResponse, Program
 from cloudid_core.errors import ProviderUnreachable, TimeIsUp
 from cloudid_core.run import run
 
-from ..host import NO_PROXIES, Proxies, host
-from ..host.unreachable import TIMED_OUT, TOO_LARGE, unreachable, why_unreachable
+from ..host import NO_PROXIES, TIMED_OUT, TOO_LARGE, Proxies, host, unreachable, why_unreachable
 from ..http1 import wire
 from ..machine import Platform
 from ..runtime import runtime

@@ -17,6 +17,7 @@ from cloudid_core.audit.device import DeclaredDevice
 from cloudid_core.background.loop import Loop
 from cloudid_core.context import queue
 from cloudid_core.context.keyring import begin_data_key
+from cloudid_core.health import HealthProblem
 from cloudid_core.mounts import mount_table
 from cloudid_core.provider.signing_keys import REFRESH_AGE
 from cloudid_core.routing import Held
@@ -142,6 +143,12 @@ def open_audiences_are_found(installation: Installation) -> bool:
     return bool(world.due(queue.AUDIENCE))
 
 
+def credentials_are_proven(installation: Installation) -> bool:
+    installation.must("POST", "cloud/config", {**engine_config(installation), "client_secret": "wrong"})
+    upkeep(installation)
+    return HealthProblem.CREDENTIAL_REFUSED in installation.context.node.problems
+
+
 def stops(key: str) -> Story:
     """Whether an entry that a node keeps goes as it stops."""
 
@@ -169,6 +176,7 @@ STORIES: Final[Mapping[str, Story]] = {
     "Service._keep_up find_open_audiences": open_audiences_are_found,
     "Service._keep_up refresh_ahead": signing_keys_are_refreshed_ahead,
     "Service._keep_up self.context.records.learn_keys": keys_of_others_are_learnt,
+    "Service._keep_up prove_credentials": credentials_are_proven,
     "Service._keep_up stored_rules.look": stored_records_are_looked_at,
     "Service.stop self._background.stop": stops(keys.LEADER_TERM),
     "Service.stop leave": stops(keys.NODES),

@@ -49,7 +49,7 @@ FIRES: Final[Mapping[str, Mapping[str, str]]] = {
     "CloudidRootSecretEnds": {'cloudid_root_secret_ends_timestamp_seconds{mount="cloud"}': "600000x240"},
     "CloudidCertificateEnds": {"cloudid_tls_certificate_ends_timestamp_seconds": "600000x240"},
     "CloudidRotationFails": {'cloudid_rotation_failing{mount="cloud"}': "1x240"},
-    "CloudidCredentialFails": {'cloudid_credential_failing{mount="cloud"}': "1x240"},
+    "CloudidProviderTrouble": {'cloudid_provider_failing{mount="cloud",family="login"}': "1x240"},
     "CloudidAuditDeviceFails": {'cloudid_audit_device_failing{device="file"}': "1x240"},
     "CloudidStoreSlow": {
         'cloudid_store_batch_seconds_bucket{le="0.1"}': "0+1x240",
@@ -77,7 +77,6 @@ WELL: Final[Mapping[str, str]] = {
     'cloudid_root_secret_ends_timestamp_seconds{mount="cloud"}': "31536000x240",
     "cloudid_tls_certificate_ends_timestamp_seconds": "31536000x240",
     'cloudid_rotation_failing{mount="cloud"}': "0x240",
-    'cloudid_credential_failing{mount="cloud"}': "0x240",
     'cloudid_audit_device_failing{device="file"}': "0x240",
     'cloudid_requests_total{mount="sys",operation="read",status="200"}': "0+60x240",
     'cloudid_logins_total{mount="auth/cloud",role="web",code="admitted"}': "0+60x240",

@@ -112,6 +112,7 @@ def client(context: Context, **changes: Any) -> Client:
         tenant=TENANT,
         credentials=Credentials(client_id="app", client_secret=Secret("s3cret&=")),
         owner="mount:1",
+        mount="cloud",
         deadline=Deadline(START + 90),
         retry=RetryPolicy(),
         records=context.records,

@@ -11,6 +11,7 @@ from cloudid_core.errors import Code, ProviderProblem, Refused
 from cloudid_core.provider.assertions import FederatedTokenFile, Source, federated_token_file
 from cloudid_core.provider.client import Credentials
 from cloudid_core.provider.oauth import JWT_BEARER, access_token
+from cloudid_core.provider.troubles import Family, trouble_of
 from cloudid_core.values.secret import Secret
 
 from .cloud import SCOPE, TOKEN_PATH, Setting, error, form_of, reply, token
@@ -80,14 +81,15 @@ def test_an_assertion_needs_a_client_id() -> None:
 def test_the_last_failure_is_remembered_until_a_token_is_given() -> None:
     made = setting()
     made.cloud.script(f"POST {TOKEN_PATH}", MISMATCH, error(400), token("a"))
-    failures = made.client.caches.credential_failures
     with pytest.raises(ProviderProblem):
         get(made)
-    assert "AADSTS700213" in (failures.get(made.client.owner) or "")
+    trouble = trouble_of(made.client.caches, made.client.owner, Family.LOGIN)
+    assert trouble is not None
+    assert "AADSTS700213" in trouble.reason
     with pytest.raises(ProviderProblem):
         get(made)
     get(made)
-    assert failures.get(made.client.owner) is None
+    assert trouble_of(made.client.caches, made.client.owner, Family.LOGIN) is None
 
 
 def test_access_tokens_are_kept_apart_by_file() -> None:

@@ -1,0 +1,157 @@
+"""What does not work at the provider: for each mount and family of calls, since when and why, as this node saw it.
+
+It is the one record that health, metrics, the rotation of a mount and its configuration's warnings read. A success ends
+an entry, so that the record has as many as there are families in trouble.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+from ..caches import Caches
+from ..effects import HttpResponse, Instant, Now
+from ..errors import (
+    CloudidError,
+    Code,
+    PlatformTokenUnavailable,
+    ProviderProblem,
+    ProviderUnreachable,
+    Refused,
+    reason_of,
+)
+from .responses import problem_of
+
+if TYPE_CHECKING:
+    from .client import Client
+
+MINUTE: Final = 60.0
+"""Seconds for which a family must have failed without a success to be in trouble: shorter failures are retried."""
+
+FORGOTTEN: Final = 900.0
+"""Seconds after its last failure after which a family does not count as failing: nothing has called it since."""
+
+FAILURES: Final = frozenset({401, 403, 408, 429})
+"""Statuses below 500 that say that a family does not work for a mount. Others are about the object of the call."""
+
+
+class Family(Enum):
+    """A family of calls, by its name in metrics."""
+
+    LOGIN = "login"
+    RESOURCE_MANAGER = "resource manager"
+    DIRECTORY = "directory"
+    KEYS = "keys"
+
+
+@frozen(kw_only=True)
+class Trouble:
+    """A family that has failed for a mount, or the keys of a tenant, since an instant."""
+
+    family: Family
+    owner: str
+    """The mount and the version of its configuration; of keys, the tenant."""
+    mount: str
+    """The path of the mount."""
+    credential: str
+    """What the mount authenticates with."""
+    since: Instant
+    seen_at: Instant
+    reason: str
+    is_refused: bool
+    """The provider has refused the credential: trying again does not help."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether an operator should know."""
+        return self.is_refused or self.seen_at - self.since >= MINUTE
+
+
+@frozen(kw_only=True)
+class Calls:
+    """Where it is noted how the calls of one family end that are made for one mount."""
+
+    caches: Caches
+    family: Family
+    owner: str
+    mount: str
+    credential: str = ""
+
+    @classmethod
+    def of(cls, client: Client, family: Family) -> Calls:
+        credential = client.credentials.source.value
+        return cls(caches=client.caches, family=family, owner=client.owner, mount=client.mount, credential=credential)
+
+    async def note(self, answer: HttpResponse | CloudidError, since: Instant | None = None) -> None:
+        """Note how a call, or one try of it, ended. `since`: when it began, if that is known."""
+        if not self.mount:
+            return
+        if not isinstance(answer, HttpResponse):
+            await self._note_failure(answer, since)
+        elif answer.status in FAILURES or answer.status >= 500:
+            await self._note_failure(problem_of(answer, await Now()), since)
+        else:
+            self.note_success()
+
+    def note_success(self) -> None:
+        self.caches.provider_troubles.drop(self._key)
+
+    async def _note_failure(self, failure: CloudidError, since: Instant | None) -> None:
+        if isinstance(failure, Refused) and failure.code is Code.DEADLINE_PASSED:
+            if not isinstance(failure.__cause__, ProviderUnreachable):
+                return  # it waited for its turn, not for the provider
+            failure = failure.__cause__
+        now = await Now()
+        before: Trouble | None = self.caches.provider_troubles.get(self._key)
+        is_continued = before is not None and before.owner == self.owner and now - before.seen_at < FORGOTTEN
+        trouble = Trouble(
+            family=self.family,
+            owner=self.owner,
+            mount=self.mount,
+            credential=self.credential,
+            since=before.since if before is not None and is_continued else now if since is None else since,
+            seen_at=now,
+            reason=reason_of(failure),
+            is_refused=self.family is Family.LOGIN and _is_final(failure),
+        )
+        self.caches.provider_troubles.put(self._key, trouble)
+
+    @property
+    def _key(self) -> tuple[str, Family]:
+        return self.owner.partition(":")[0], self.family
+
+
+def _is_final(failure: CloudidError) -> bool:
+    """Whether the token endpoint, or the platform, has refused a credential and will do so again."""
+    match failure:
+        case ProviderProblem(status=status):
+            return 400 <= status < 500 and status not in (408, 429)
+        case PlatformTokenUnavailable(status=status):
+            return status is None or (400 <= status < 500 and status not in (404, 408, 410, 429))
+        case Refused(code=Code.CREDENTIAL_UNUSABLE):
+            return True
+    return False
+
+
+def troubles(caches: Caches) -> Iterator[Trouble]:
+    """What an operator should know."""
+    return (trouble for trouble in caches.provider_troubles.values() if trouble.counts)
+
+
+def trouble_of(caches: Caches, owner: str, family: Family) -> Trouble | None:
+    """The last failure of a family under one version of a mount's configuration, if no call has succeeded since."""
+    trouble: Trouble | None = caches.provider_troubles.peek((owner.partition(":")[0], family))
+    return trouble if trouble is not None and trouble.owner == owner else None
+
+
+def forget_troubles(caches: Caches, owners: frozenset[str], now: Instant) -> None:
+    """Drop what is known of mounts that are gone or configured anew, and of families that nothing has called since."""
+    for key in caches.provider_troubles:
+        trouble: Trouble | None = caches.provider_troubles.peek(key)
+        if trouble is not None and trouble.family is not Family.KEYS:
+            is_old = trouble.family is not Family.LOGIN and now - trouble.seen_at >= FORGOTTEN
+            if is_old or trouble.owner not in owners:
+                caches.provider_troubles.drop(key)

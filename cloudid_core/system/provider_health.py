@@ -1,0 +1,56 @@
+"""Azure in trouble, as health and metrics report it: which credential is refused, what does not work, and for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..caches import Caches
+from ..health import HealthProblem, Occurrence
+from ..metrics import Numbers, put
+from ..provider import Family, Trouble, troubles
+from ..values import rfc3339
+
+SERVICES: Final[Mapping[Family, str]] = {
+    Family.LOGIN: "Microsoft Entra ID's token endpoint",
+    Family.RESOURCE_MANAGER: "Azure Resource Manager",
+    Family.DIRECTORY: "Microsoft Graph",
+}
+LOGINS: Final[Mapping[Family, str]] = {
+    Family.LOGIN: "logins of new machines, rotation of the credential",
+    Family.RESOURCE_MANAGER: "logins of new machines",
+    Family.DIRECTORY: "logins that need groups, rotation of the credential",
+}
+"""What a family in trouble affects of an authentication method."""
+CREDENTIALS: Final[Mapping[Family, str]] = {
+    Family.LOGIN: "new credentials, revocations, rotation",
+    Family.RESOURCE_MANAGER: "new credentials with role assignments, their revocations",
+    Family.DIRECTORY: "new credentials, revocations, rotation",
+}
+"""What it affects of a secrets engine."""
+
+
+def provider_problems(caches: Caches) -> Mapping[HealthProblem, Sequence[Occurrence]]:
+    """What health reports about the provider at this moment."""
+    problems: dict[HealthProblem, list[Occurrence]] = {}
+    for trouble in troubles(caches):
+        problem, occurrence = _problem_of(trouble)
+        problems.setdefault(problem, []).append(occurrence)
+    return problems
+
+
+def _problem_of(trouble: Trouble) -> tuple[HealthProblem, Occurrence]:
+    facts = {"since": rfc3339.show(trouble.since), "reason": trouble.reason}
+    if trouble.family is Family.KEYS:
+        return HealthProblem.SIGNING_KEYS_OUTDATED, {**facts, "tenant": trouble.mount}
+    affected = (LOGINS if trouble.mount.startswith("auth/") else CREDENTIALS)[trouble.family]
+    facts |= {"mount": trouble.mount, "affected": affected}
+    if trouble.is_refused:
+        return HealthProblem.CREDENTIAL_REFUSED, {**facts, "credential": trouble.credential.replace("_", " ")}
+    return HealthProblem.PROVIDER_FAILING, {**facts, "service": SERVICES[trouble.family]}
+
+
+def put_troubles(numbers: Numbers, caches: Caches) -> None:
+    for trouble in troubles(caches):
+        mount = "" if trouble.family is Family.KEYS else trouble.mount
+        put(numbers, "cloudid_provider_failing", 1, (mount, trouble.family.value))
