@@ -109,7 +109,7 @@ class Service:
     def __init__(self, context: Context, request_ids: RequestIds) -> None:
         self.context = context
         self._request_ids = request_ids
-        self._background = Loop(context, context.node.id, HANDLERS, Sweep().run)
+        self._background = Loop(context, context.node.id, HANDLERS, Sweep().run, publish_soon)
         self._refresh_at: Instant = 0.0
         self._audiences_are_listed = False
         self._look_at: Instant = 0.0
@@ -118,8 +118,6 @@ class Service:
         self._giving_back = 0
         """For how many of them a caller or its host tries at the moment."""
         self._prove_at: Instant = 0.0
-        self._has_led = False
-        """Whether this node did the background work in the last round."""
 
     async def handle(self, request: Request) -> Response:
         """Answer one request, whatever it is and whatever hangs, at most a second after its deadline.
@@ -308,16 +306,7 @@ class Service:
 
     async def tick(self) -> Instant:
         """Do the background work that is due; when to come again."""
-        return await self._told("tick", self._work())
-
-    async def _work(self) -> Instant:
-        again = await self._background.run()
-        node = self.context.node
-        leads = node.leader == node.id
-        if leads and not self._has_led and await publish_soon(self.context):
-            again = await Now()
-        self._has_led = leads
-        return again
+        return await self._told("tick", self._background.run())
 
     async def upkeep(self) -> Instant:
         """Look at the store and the other nodes, give back what closed requests held, keep this node's caches, keys and

@@ -75,6 +75,8 @@ Handler = Callable[[Job], Program[None]]
 """Does one job. Raises `Conflict` when another request changed what the job is about."""
 Sweeper = Callable[[Context, Mapping[str, int], Instant], Program[bool]]
 """Removes dead entries for a few seconds at most, since what is due waits meanwhile; whether some may be left."""
+Beginner = Callable[[Context, Mapping[str, int]], Program[None]]
+"""Does what a node that has taken the leadership does first. Raises `Conflict` to be called again."""
 
 
 @define(eq=False)
@@ -113,11 +115,14 @@ class Backlog:
 class Loop:
     """The background work of one node."""
 
-    def __init__(self, context: Context, node: str, handlers: Mapping[str, Handler], sweep: Sweeper) -> None:
+    def __init__(
+        self, context: Context, node: str, handlers: Mapping[str, Handler], sweep: Sweeper, begin: Beginner
+    ) -> None:
         self._context = context
         self._node = node
         self._handlers = {**handlers, queue.TIDY: self._ask_for_sweep}
         self._sweep = sweep
+        self._begin = begin
         self._has_started = False
         self._is_stopped = False
         self._compared_at: Instant = 0.0
@@ -146,6 +151,10 @@ class Loop:
         if not 0 <= now - self._compared_at < LENGTH / 2:  # the leadership was renewed, so the store's clock was read
             self._context.node.clock, self._compared_at = await CompareClocks(), now
         if self._context.node.leader != self._node:
+            try:
+                await self._begin(self._context, fence)
+            except Conflict:  # with a request, or with a node that has taken over meanwhile
+                return now + RETRY_INTERVAL
             self._context.node.leader = self._node
             await record_if_possible(LeadershipTaken())
         all_backlogs = await self._backlogs(now)

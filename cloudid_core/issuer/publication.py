@@ -8,7 +8,7 @@ key signs once its document was read back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Final
@@ -25,7 +25,7 @@ from ..forms import Json
 from ..health import HealthProblem, Occurrence
 from ..rotation import issuer_of, publication_key, replacing
 from ..settings import Settings
-from ..store import Changes, Found, retry_on_conflict
+from ..store import Changes, Found
 
 PAUSE: Final = 300.0
 """Seconds between two looks at what is published, at the most."""
@@ -98,21 +98,18 @@ async def _put(job: Job, found: Found[SigningKeys], path: str, content: Json) ->
     return digest
 
 
-@retry_on_conflict
-async def publish_soon(context: Context) -> bool:
-    """Have what is published looked at in the next round of background work. Return whether anything is published.
+async def publish_soon(context: Context, fence: Mapping[str, int]) -> None:
+    """Make the documents of all issuers due, for the node that has taken the leadership, expected by `fence`.
 
     The node that led before may have published elsewhere, or the place may have been emptied since.
     """
-    is_published = False
     for issuer in ISSUERS if context.settings.publishes_to else ():
         with suppress(EntryDamaged):
-            found, now = await find_signing_keys(context.records, issuer), await Now()
+            found = await find_signing_keys(context.records, issuer)
             if found is not None:
-                is_published = True
-                after = evolve(found.record, publish_at=now)
-                await context.records.commit(Changes(found.expected) | replacing(issuer, found.record, after))
-    return is_published
+                after = evolve(found.record, publish_at=await Now())
+                changes = Changes({**fence, **found.expected}) | replacing(issuer, found.record, after)
+                await context.records.commit(changes)
 
 
 async def unpublished(context: Context) -> Sequence[Occurrence]:

@@ -52,12 +52,14 @@ class Round:
         self.done: list[str] = []
         self.swept_at: list[float] = []
         self.interrupted_sweeps = 0
+        self.begun_with: list[Mapping[str, int]] = []
+        self.begin_conflicts = 0
         self.at_once = 0
         self.most_at_once = 0
         self.do = do or self.finish
 
     def node(self, name: str) -> Loop:
-        return Loop(self.setting.context, name, {KIND: self.job, OTHER: self.job}, self.sweep)
+        return Loop(self.setting.context, name, {KIND: self.job, OTHER: self.job}, self.sweep, self.begin)
 
     async def job(self, job: Job) -> None:
         self.at_once += 1
@@ -71,6 +73,12 @@ class Round:
         self.swept_at.append(now - START)
         self.interrupted_sweeps -= 1
         return self.interrupted_sweeps >= 0
+
+    async def begin(self, context: Context, fence: Mapping[str, int]) -> None:
+        self.begun_with.append(fence)
+        if self.begin_conflicts:
+            self.begin_conflicts -= 1
+            raise Conflict
 
     async def finish(self, job: Job) -> None:
         self.done.append(f"{job.mount_id}/{job.ref}")
@@ -512,3 +520,21 @@ def test_a_store_that_cannot_be_listed_is_reported() -> None:
     with pytest.raises(StoreFailed):
         world.tick()
     world.tick()
+
+
+def test_a_node_begins_its_leadership_once_and_under_its_fence() -> None:
+    turn = Round()
+    turn.run()
+    turn.run()
+    [fence] = turn.begun_with
+    assert list(fence) == [keys.LEADER_TERM]
+
+
+def test_a_beginning_that_meets_a_conflict_is_repeated_before_any_work() -> None:
+    turn = Round()
+    turn.begin_conflicts = 1
+    turn.put("m", "a")
+    turn.run()
+    assert turn.done == []
+    turn.run()
+    assert (len(turn.begun_with), turn.done) == (2, ["m/a"])
