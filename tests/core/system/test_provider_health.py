@@ -18,7 +18,7 @@ from cloudid_core.system.metrics import node_numbers
 from cloudid_core.testing.world import Answer
 from cloudid_servers.cli.main import PROGRAM, commands
 from cloudid_servers.client import Service, ServiceRefused
-from cloudid_servers.terminal import run
+from cloudid_servers.terminal import Exit, run
 from tests.engines import CREDS, SecretsEngine
 from tests.installation import ADDRESS, Installation
 from tests.tokens import new_token, write_policy
@@ -187,7 +187,7 @@ def test_health_status_metrics_and_the_alert_agree_when_azure_breaks(way: str, s
     assert " cloud " in shown[code]
     assert "new credentials, revocations, rotation" in shown[code]
     assert failing(world) == [("cloud", family)]
-    assert shell.status(world) == (2, [shown[code]])
+    assert shell.status(world) == (Exit.UNHEALTHY, [shown[code]])
     if family == "login":
         assert reason in world.must("GET", "cloud/rotation").data["last_error"]
     world.heal()
