@@ -10,7 +10,6 @@ from enum import Enum, auto
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar
 
-from attrs import frozen
 from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.errors import Code, Refused
@@ -102,30 +101,28 @@ def source_of(connection: object, peer: str, trusted_proxies: tuple[str, ...]) -
     return connection if trusted_proxies and network.contains(trusted_proxies, peer) else network.source(peer)
 
 
-@frozen
-class _Offer(Generic[C]):
-    """The connection that a source would give up."""
+class _Places(Generic[C]):
+    """So many places for connections. A newcomer takes the place of one that its holder does not need, or may not keep.
 
-    connection: C
-    order: int
-    """Place in the order of preference; the lowest is given up first."""
+    The source with most connections, the newcomer counted, gives up one, in the order of `_offer`: one that was never
+    answered, if it has had time to ask; one that has waited longest for its next request; then those whose clients do
+    not close, ask or read; then requests whose callers are unknown. No source gives up a connection to a source that
+    has more.
 
-    since: float
-    is_between_requests: bool
+    The lists are shared by all sources. Strangers can be as many sources as there are places, so a newcomer must not
+    cost a look at each source: each connection has one list, and the longest waiting is first in it.
+    """
 
-    @property
-    def rank(self) -> tuple[int, float]:
-        """The lowest is given up first."""
-        return self.order, self.since
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.open: dict[C, dict[C, float]] = {}
+        """In which of the lists each connection is."""
 
+        self._counts: dict[Hashable, int] = {}
+        """How many connections each source has."""
 
-class _Source(Generic[C]):
-    """The connections of one source: how many, and what each of them waits for and since when, the longest first."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._lists: dict[C, dict[C, float]] = {}
-        """In which of these lists each connection is."""
+        self._sources: dict[int, int] = {}
+        """How many sources have so many connections."""
 
         self._unanswered: dict[C, float] = {}
         """Without a whole request so far."""
@@ -138,14 +135,18 @@ class _Source(Generic[C]):
         self._asking: dict[C, float] = {}
         """Their requests are worked on."""
 
-    def add(self, connection: C) -> None:
-        """Note a connection that was counted already."""
+    def admit(self, connection: C) -> bool:
+        self._count(connection.source, 1)
+        if len(self.open) >= self._limit and not self._make_room(connection.source):
+            self._count(connection.source, -1)
+            return False
         self._unanswered[connection] = time.monotonic()
-        self._lists[connection] = self._unanswered
+        self.open[connection] = self._unanswered
+        return True
 
     def move(self, connection: C, stage: Stage) -> None:
         """Note that a connection has come to a stage. A request that has begun gains no time."""
-        current = self._lists[connection]
+        current = self.open[connection]
         if stage is ANSWER:
             target = self._asking
         elif stage is SEND:
@@ -157,85 +158,65 @@ class _Source(Generic[C]):
         if target is not current:
             del current[connection]
             target[connection] = time.monotonic()
-            self._lists[connection] = target
+            self.open[connection] = target
 
     def remove(self, connection: C) -> None:
-        """Forget a connection."""
-        self.count -= 1
-        if (current := self._lists.pop(connection, None)) is not None:
+        current = self.open.pop(connection, None)
+        if current is not None:
             del current[connection]
+            self._count(connection.source, -1)
 
-    def offer(self, now: float, *, to_itself: bool) -> _Offer[C] | None:
-        """The connection to give up, if there is one; `to_itself`: for a newcomer of this source.
+    def _count(self, source: Hashable, change: int) -> None:
+        before = self._counts.pop(source, 0)
+        after = before + change
+        if before:
+            self._sources[before] -= 1
+            if not self._sources[before]:
+                del self._sources[before]
+        if after:
+            self._counts[source] = after
+            self._sources[after] = self._sources.get(after, 0) + 1
 
-        Work on a request is ended last, and only while its caller is not known by a verified token.
-        """
-        order = (
-            (self._unanswered, IN_USE_SECONDS),
-            (self._answered, IN_USE_SECONDS if to_itself else 0.0),
-            (self._lingering, 0.0),
-            (self._unanswered, 0.0),
-            (self._sending, IN_USE_SECONDS if to_itself else 0.0),
-            (self._asking, IN_USE_SECONDS if to_itself else 0.0),
-        )
-        for place, (waiting, spared) in enumerate(order):
-            for connection, since in waiting.items():
-                if now - since < spared:
-                    break
-                if waiting is not self._asking or not connection.is_exempt:
-                    return _Offer(connection, place, since, waiting is self._answered)
-        return None
-
-
-class _Places(Generic[C]):
-    """So many places for connections. A newcomer takes the place of one that its holder does not need, or may not keep.
-
-    The source with most connections, the newcomer counted, gives up one, in the order of `_Source.offer`: one that was
-    never answered, if it has had time to ask; one that has waited longest for its next request; then those whose
-    clients do not close, ask or read; then requests whose callers are unknown. Nobody gives up a connection to a source
-    that has more.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self.open: dict[C, _Source[C]] = {}
-        self._sources: dict[Hashable, _Source[C]] = {}
-
-    def admit(self, connection: C) -> bool:
-        source = self._sources.setdefault(connection.source, _Source())
-        source.count += 1
-        self.open[connection] = source
-        if len(self.open) > self._limit and not self._make_room(source):
-            self.remove(connection)
+    def _make_room(self, newcomer: Hashable) -> bool:
+        given_up = self._offer(newcomer)
+        if given_up is None:
             return False
-        source.add(connection)
-        return True
-
-    def _make_room(self, newcomer: _Source[C]) -> bool:
-        most, offer, now = newcomer.count, None, time.monotonic()
-        for source in self._sources.values():
-            if source.count < most:
-                continue
-            other = source.offer(now, to_itself=source is newcomer)
-            if other is not None and (offer is None or source.count > most or other.rank < offer.rank):
-                most, offer = source.count, other
-        if offer is None:
-            return False
-        given_up = offer.connection
+        is_between_requests = self.open[given_up] is self._answered
         self.remove(given_up)
-        if offer.is_between_requests and given_up.is_idle:
+        if is_between_requests and given_up.is_idle:
             given_up.end()
         else:
             given_up.give_up(no_room(Code.TOO_MANY_CONNECTIONS))
         return True
 
-    def remove(self, connection: C) -> None:
-        source = self.open.pop(connection, None)
-        if source is None:
-            return
-        source.remove(connection)
-        if not source.count:
-            del self._sources[connection.source]
+    def _offer(self, newcomer: Hashable) -> C | None:
+        """Return the connection that makes room for one of this source, whose count includes it already.
+
+        Work on a request is ended last, and only while its caller is not known by a verified token.
+        """
+        order = (  # with the seconds that a connection is spared, and those for a newcomer of its own source
+            (self._unanswered, IN_USE_SECONDS, IN_USE_SECONDS),
+            (self._answered, 0.0, IN_USE_SECONDS),
+            (self._lingering, 0.0, 0.0),
+            (self._unanswered, 0.0, 0.0),
+            (self._sending, 0.0, IN_USE_SECONDS),
+            (self._asking, 0.0, IN_USE_SECONDS),
+        )
+        now, most = time.monotonic(), max(self._sources)
+        found, least = None, self._counts[newcomer]
+        for waiting, spared, spared_itself in order:
+            for connection, since in waiting.items():
+                if now - since < spared:
+                    break
+                source = connection.source
+                if self._counts[source] < least or (source == newcomer and now - since < spared_itself):
+                    continue
+                if waiting is self._asking and connection.is_exempt:
+                    continue
+                found, least = connection, self._counts[source] + 1
+                if least > most:
+                    return found
+        return found
 
 
 class Connections(Generic[C]):
@@ -266,9 +247,10 @@ class Connections(Generic[C]):
 
     def mark(self, connection: C, stage: Stage) -> None:
         """Note which stage a connection has come to."""
-        source = self._served.open.get(connection) or self._surplus.open.get(connection)
-        if source is not None:
-            source.move(connection, stage)
+        if connection in self._served.open:
+            self._served.move(connection, stage)
+        elif connection in self._surplus.open:
+            self._surplus.move(connection, stage)
 
     def has_place(self, connection: C) -> bool:
         """Whether a connection counts, and was not given up."""

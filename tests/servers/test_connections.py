@@ -42,6 +42,7 @@ from cloudid_servers.runtime.seldom import PAUSE, Seldom
 from cloudid_servers.settings.settings import ServerSettings
 from cloudid_servers.trio_server.connection import Connection as TrioConnection
 from cloudid_servers.trio_server.streams import Plain
+from tests.properties.work import Counted
 from tests.waiting import until
 
 from .certificates import write_certificate
@@ -226,6 +227,27 @@ def test_a_source_has_a_moment_in_every_stage_before_it_gives_one_up_to_itself(
     clock[0] += IN_USE_SECONDS / 2
     assert held.admit(FakeConnection()) is Admission.SERVED
     assert used.ending is not None
+
+
+def cost_of_a_newcomer(stage: Stage, sources: int, each: int) -> int:
+    """Bytecodes, where each source has so many connections in a stage and none has a verified token."""
+    held: Connections[FakeConnection] = Connections(sources * each)
+    for number in range(sources * each):
+        connection = FakeConnection(number % sources)
+        assert held.admit(connection) is Admission.SERVED
+        held.mark(connection, stage)
+    with Counted() as counted:
+        assert held.admit(FakeConnection("newcomer")) is Admission.SERVED
+    return counted.bytecodes
+
+
+@pytest.mark.parametrize("each", [1, 2])
+@pytest.mark.parametrize("stage", [Stage.IDLE, Stage.ANSWER, Stage.SEND, Stage.LINGER])
+def test_a_newcomer_at_the_limit_costs_as_much_however_many_sources_there_are(
+    stage: Stage, each: int, clock: list[float]
+) -> None:
+    """Each connection of a trusted proxy is a source, and so is each /64 of an IPv6 network that one stranger has."""
+    assert cost_of_a_newcomer(stage, 128, each) == cost_of_a_newcomer(stage, 16, each)
 
 
 def test_a_trusted_proxy_is_no_source() -> None:
