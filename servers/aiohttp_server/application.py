@@ -21,7 +21,10 @@ with extras.named():
 
 
 IDENTITY: Final = "identity"
-"""The `Content-Encoding` of a body that is not compressed. aiohttp would expand every other one for its handlers."""
+"""The `Content-Encoding` of a body that is not compressed. aiohttp would expand every other one for its handlers.
+
+Its parser in C goes by the last of several such headers, its parser in Python by the first: each of them counts.
+"""
 
 
 def aiohttp_application(
@@ -58,7 +61,7 @@ class _Door:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         service, peer = self._embedded, request.remote or ""
-        if request.headers.get("Content-Encoding", IDENTITY).lower() != IDENTITY:
+        if any(coding.lower() != IDENTITY for coding in request.headers.getall("Content-Encoding", ())):
             return await _refuse_unread(request, service.refuse(Refused(Code.UNSUPPORTED_CONTENT_ENCODING), peer))
         try:
             response = await service.answer(_head(request), peer, request.content.readany)

@@ -130,7 +130,8 @@ def test_a_body_is_read_as_far_as_the_service_allows(by: str) -> None:
             assert status(in_chunks.ask(b"%x\r\n%b\r\n" % (len(LONG), LONG))) == 413
 
 
-def test_aiohttp_does_not_expand_a_compressed_body(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("codings", [("gzip",), ("identity", "gzip"), ("gzip", "identity")])
+def test_aiohttp_does_not_expand_a_compressed_body(codings: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """At most the piece that aiohttp expands before it calls a handler; the client reads why."""
     expanded, expand = [0], ZLibDecompressor.decompress_sync
 
@@ -141,7 +142,8 @@ def test_aiohttp_does_not_expand_a_compressed_body(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(ZLibDecompressor, "decompress_sync", count_expanded)
     bomb = gzip.compress(bytes(BOMB))
-    head = request("/echo", "content-encoding: gzip", f"content-length: {len(bomb)}")
+    headers = [f"content-encoding: {coding}" for coding in codings]
+    head = request("/echo", *headers, f"content-length: {len(bomb)}")
     with served("aiohttp", mounted("aiohttp")) as url:
         with Client(port_of(url)) as client:
             answer = client.ask(head + bomb)
