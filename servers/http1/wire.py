@@ -108,10 +108,13 @@ def forwarded_port(address: str, headers: Mapping[str, str]) -> int:
 
 
 def _address(hop: str) -> str:
-    """An IP address as proxies write it, perhaps with a port; empty when it is none."""
+    """An IP address as proxies write it, perhaps with a port; empty when it is none.
+
+    An address with a zone (RFC 4007) is none: a zone means something on one machine only, and may be any text.
+    """
     bracketed, closed, _ = hop.removeprefix("[").partition("]")
     text = bracketed if closed else hop.partition(":")[0] if hop.count(":") == 1 else hop
     try:
-        return str(ip_address(text))
+        return "" if "%" in text else str(ip_address(text))
     except ValueError:
         return ""

@@ -71,6 +71,8 @@ PROXIES = ("10.0.0.0/8", "fd00::/8")
         ("10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"),
         ("10.0.0.1", "203.0.113.9, garbage", "10.0.0.1"),
         ("10.0.0.1", "203.0.113.9, garbage, 10.0.0.2", "10.0.0.2"),
+        ("10.0.0.1", 'fe80::1%any "text", 10.0.0.2', "10.0.0.2"),
+        ("fd00::1", "[fe80::1%eth0]:8080", "fd00::1"),
     ],
 )
 def test_an_address_is_believed_as_far_as_proxies_are_trusted(peer: str, forwarded: str, address: str) -> None:
