@@ -1,11 +1,13 @@
 """A listener of its own for metrics: it answers them without a token, and nothing else.
 
 It is for an address that only Prometheus reaches. Few clients are served at a time, each one request, by plain HTTP.
+Clients that do not send or read make room for others.
 """
 
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from functools import partial
@@ -19,6 +21,7 @@ from cloudid_core.messages.response import Response
 from cloudid_core.run import run
 from cloudid_core.service import Service
 from cloudid_core.system.metrics import JSON, PROMETHEUS
+from cloudid_core.values import network
 
 from .host import Host
 
@@ -27,7 +30,7 @@ SECONDS: Final = 10.0
 """How long a client may take, from its connection to the end of its answer."""
 
 MOST_CLIENTS: Final = 16
-"""How many are served at a time; who comes besides is sent away."""
+"""How many are served at a time. Of more, the address with most of them gives up the one that is longest there."""
 
 HEAD_LIMIT: Final = 8192
 _PIECE: Final = 4096
@@ -41,7 +44,12 @@ class MetricsListener:
     def __init__(self, host: Host, service: Service, listeners: Sequence[socket.socket]) -> None:
         self._host = host
         self._service = service
-        self._clients = 0
+        self._clients: dict[socket.socket, str] = {}
+        """The source of each, the longest served first."""
+
+        self._asking: set[socket.socket] = set()
+        """Those that wait for this server, and not the other way round: they keep their places."""
+
         for listener in listeners:
             host.start(partial(self._accept, listener))
 
@@ -50,17 +58,30 @@ class MetricsListener:
             while True:
                 await self._host.wait_readable(listener.fileno(), _LONG)
                 try:
-                    client, _ = listener.accept()
+                    client, address = listener.accept()
                 except BlockingIOError:  # another worker was faster
                     continue
                 except OSError:  # the client has gone again, or no descriptor is left
                     await self._host.sleep(_ACCEPT_PAUSE)
                     continue
-                if self._clients < MOST_CLIENTS:
-                    self._clients += 1
+                source = network.source(address[0])
+                if len(self._clients) < MOST_CLIENTS or self._make_room(source):
+                    self._clients[client] = source
                     self._host.start(partial(self._serve, client))
                 else:
                     client.close()
+
+    def _make_room(self, newcomer: str) -> bool:
+        """End one client of the source with most of them, the newcomer counted, unless all others have fewer."""
+        counts = Counter((*self._clients.values(), newcomer))
+        waiting = [client for client in self._clients if client not in self._asking]
+        most = max(waiting, key=lambda client: counts[self._clients[client]], default=None)
+        if most is None or counts[self._clients[most]] < counts[newcomer]:
+            return False
+        del self._clients[most]
+        with suppress(OSError):  # the client has closed it already
+            most.shutdown(socket.SHUT_RDWR)  # ends what its task waits for
+        return True
 
     async def _serve(self, client: socket.socket) -> None:
         try:
@@ -68,16 +89,19 @@ class MetricsListener:
                 client.setblocking(False)
                 await self._host.in_time(SECONDS, partial(self._answer, client))
         finally:
-            self._clients -= 1
+            self._clients.pop(client, None)
 
     async def _answer(self, client: socket.socket) -> None:
         connection = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT)
         is_head = False
         try:
             request = await self._request(client, connection)
+            self._asking.add(client)
             is_head, response = request.method == b"HEAD", await self._response(request)
         except h11.RemoteProtocolError as error:
             response = _empty(error.error_status_hint)
+        finally:
+            self._asking.discard(client)
         length = ("content-length", str(len(response.body)))
         headers = [*response.headers.items(), length, ("connection", "close")]
         head = h11.Response(status_code=response.status, headers=headers)

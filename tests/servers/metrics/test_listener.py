@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ from cloudid_servers.host.metrics_listener import HEAD_LIMIT, MOST_CLIENTS
 from cloudid_servers.settings.settings import SettingsError, read_settings
 from cloudid_servers.stores.postgres.temporary import free_port
 from tests.servers.running import SERVERS, Client, Running, body, initialise, status
-from tests.waiting import PATIENT, wait_until
+from tests.waiting import PATIENT
 
 SETTINGS: Final = """
 [server]
@@ -73,19 +74,20 @@ def test_what_is_no_request_is_told_so(server: Served, data: bytes) -> None:
         assert client.is_closed()
 
 
-def test_clients_that_say_nothing_keep_nobody_out_for_long(server: Served) -> None:
-    clients = [Client(server.port) for _ in range(3 * MOST_CLIENTS)]
+@pytest.mark.parametrize("said", [b"", b"GET /metrics HTTP/1.1\r\n"])
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2"])
+def test_clients_that_do_not_ask_make_room_for_others(server: Served, said: bytes, address: str) -> None:
+    """Whether these come from the same address or not."""
+    silent = [Client(server.port) for _ in range(2 * MOST_CLIENTS)]
+    for client in silent:
+        with suppress(ConnectionError):  # it has made room already
+            client.send(said)
+    with httpx.Client(transport=httpx.HTTPTransport(local_address=address), **PATIENT) as scraper:
+        for _ in range(3):
+            assert scraper.get(f"http://127.0.0.1:{server.port}/metrics").status_code == 200
     assert httpx.get(f"{server.url}/v1/sys/health", **PATIENT).status_code == 200
-    for client in clients:
+    for client in silent:
         client.socket.close()
-
-    def is_answered() -> bool:
-        try:
-            return server.get("/metrics").status_code == 200
-        except httpx.TransportError:
-            return False
-
-    assert wait_until(is_answered)
 
 
 def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
