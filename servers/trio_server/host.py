@@ -41,6 +41,12 @@ IDLE_SECONDS: Final = 5.0
 HAVE_BODIES: Final = frozenset({"PATCH", "POST", "PUT"})
 """Methods whose requests say how long their body is even if it is empty (RFC 9110, section 8.6)."""
 
+MOST_PIECES: Final = 2**15
+"""Most pieces of an answer: to read one costs as much however short it is, and a chunk may hold one byte."""
+
+PIECES_AT_ONCE: Final = 64
+"""So many are read before other tasks have their turn: httpcore does not wait for what has come already."""
+
 FAILURES: Final = (
     httpcore.NetworkError,
     httpcore.ProtocolError,
@@ -155,7 +161,7 @@ class TrioHost(host.Host):
             elif event.endswith("receive_response_headers.complete"):
                 is_answered = True
 
-        body = bytearray()
+        body, pieces = bytearray(), 0
         proxy = self._proxies.proxy_of(request.url)
         try:
             told = {**host.PROVIDER_HEADERS, **request.headers}
@@ -174,15 +180,18 @@ class TrioHost(host.Host):
                 ):
                     async for chunk in response.aiter_stream():
                         body += chunk
-                        if len(body) > host.PROVIDER_BODY_LIMIT:
+                        pieces += 1
+                        if not pieces % PIECES_AT_ONCE:
+                            await self.next_turn()
+                        if _is_too_much(body, pieces):
                             scope.cancel()  # to leave the loop would leave generators behind
-                    if len(body) <= host.PROVIDER_BODY_LIMIT:
+                    if not _is_too_much(body, pieces):
                         return HttpResponse(response.status, wire.joined(response.headers), bytes(body))
         except FAILURES as error:
             failure = host.KeptConnectionEnded if is_kept and sent and not is_answered else ProviderUnreachable
             status = str(error).partition(" ")[0] if isinstance(error, httpcore.ProxyError) else ""
             raise failure(why_unreachable(error, request.url, proxy, status), sent=sent) from None
-        reason = TOO_LARGE if len(body) > host.PROVIDER_BODY_LIMIT else TIMED_OUT
+        reason = TOO_LARGE if _is_too_much(body, pieces) else TIMED_OUT
         raise ProviderUnreachable(unreachable(request.url, reason), sent=sent)
 
     @asynccontextmanager
@@ -199,6 +208,10 @@ class TrioHost(host.Host):
             yield pool.connections
         finally:
             pool.calls -= 1
+
+
+def _is_too_much(body: bytearray, pieces: int) -> bool:
+    return len(body) > host.PROVIDER_BODY_LIMIT or pieces > MOST_PIECES
 
 
 @asynccontextmanager
