@@ -18,7 +18,7 @@ import msgspec
 from attrs import frozen
 
 from ..forms import Field, FieldType, Json
-from ..values import computed, fold
+from ..values import computed, fold, is_like
 from .document import Rule, Values
 
 CHECKED: Final = frozenset({"create", "read", "update", "patch"})
@@ -440,26 +440,9 @@ def _fits_denial(element: Json, pattern: str) -> bool:
     """
     match element:
         case bool():
-            texts = [text for text in _BOOLEANS if _is_like(text, pattern)]
+            texts = [text for text in _BOOLEANS if is_like(text, pattern)]
             return not texts or _text(element) in texts
         case int() | float() if not _NUMERIC.issuperset(pattern):
             return True
     text = _text(element)
-    return text is None or _is_like(text, pattern)
-
-
-def _is_like(text: str, pattern: str) -> bool:
-    """Whether a text matches a pattern, in which each `*` stands for any text."""
-    first, *rest = pattern.split("*")
-    if not rest:
-        return text == first
-    *inner, last = rest
-    if len(text) < len(first) + len(last) or not (text.startswith(first) and text.endswith(last)):
-        return False
-    place, end = len(first), len(text) - len(last)
-    for piece in inner:
-        place = text.find(piece, place, end)
-        if place < 0:
-            return False
-        place += len(piece)
-    return True
+    return text is None or is_like(text, pattern)

@@ -15,7 +15,7 @@ from ..effects import Instant, Now
 from ..errors import Code, Refused
 from ..provider import Client, Rights, assignments, lending
 from ..store import NO_CHANGES, Changes
-from ..values import fold
+from ..values import fold, have_common
 from .ceiling import Ceiling, check_ceiling
 
 HANDS_OUT_RIGHTS: Final = ("Microsoft.Authorization/*/write",)
@@ -110,13 +110,3 @@ def is_privileged(pattern: str) -> bool:
 
 def _allows_any(patterns: Iterable[str], actions: tuple[str, ...]) -> bool:
     return any(have_common(fold(pattern), fold(action)) for pattern in patterns for action in actions)
-
-
-def have_common(first: str, second: str) -> bool:
-    """Whether some text matches both of two patterns in which `*` is any text."""
-    row = [set(second[:end]) <= {"*"} for end in range(len(second) + 1)]
-    for letter in first:  # whether what is read of the first has a text in common with each beginning of the second
-        above, row = row, [row[0] and letter == "*"]
-        for other, shorter, same in zip(second, above, above[1:], strict=False):
-            row.append(same or row[-1] if "*" in (letter, other) else letter == other and shorter)
-    return row[-1]

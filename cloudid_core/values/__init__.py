@@ -4,6 +4,7 @@ from . import coercion, duration, json_text, listing, names, network, resource_i
 from .bounds import DAY, LONGEST_BELIEF, LONGEST_DELAY, LONGEST_INTERVAL, LONGEST_LIFE, LONGEST_SECRET, least
 from .coercion import boolean, text
 from .folding import fold, fold_location, folds_to
+from .globs import have_common, is_like
 from .guid import GUID, guid_as_written, uuid_text
 from .json_text import computed
 from .listing import comma_list

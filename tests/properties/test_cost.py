@@ -27,6 +27,7 @@ from cloudid_core.provider import Rights
 from cloudid_core.secrets_engine.ceiling import exceeded
 from cloudid_core.secrets_engine.config import Config
 from cloudid_core.testing.world import World
+from cloudid_core.values import have_common
 from cloudid_servers.http1.heads import Heads
 from cloudid_servers.http1.wire import remote_address
 from tests.engines import SecretsEngine, configured_engine
@@ -194,6 +195,18 @@ def test_no_role_costs_more_than_its_size_and_that_of_the_ceiling() -> None:
         ceiling = Config(**parse(Config, {"allowed_scopes": scopes, "allowed_role_definitions": scopes}).values)
         rights = Rights(assignments=tuple((f"{below}/other-{number}", f"{number}") for number in range(size)))
         return lambda: len(exceeded(ceiling, rights))
+
+    small, large = (bytecodes(run(size)) for size in (SIZE // 8, SIZE // 4))
+    assert large <= MOST * small, f"{small}, {large} bytecodes"
+
+
+@pytest.mark.parametrize("between", ["a", "*"])
+def test_no_action_of_a_role_definition_costs_more_than_its_size(between: str) -> None:
+    """A definition has hundreds of them, and each issue compares all with the privileged ones."""
+
+    def run(size: int) -> Run:
+        first, second = (f"{text(end, size)}{between}" for end in ("a", "ab"))
+        return lambda: have_common(first, second)
 
     small, large = (bytecodes(run(size)) for size in (SIZE // 8, SIZE // 4))
     assert large <= MOST * small, f"{small}, {large} bytecodes"

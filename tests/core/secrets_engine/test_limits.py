@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 from attrs import evolve
-from hypothesis import given
-from hypothesis import strategies as st
 
-from cloudid_core.secrets_engine.limits import have_common, is_privileged
+from cloudid_core.secrets_engine.limits import is_privileged
 from cloudid_core.store import Changes, keys
 from tests.engines import CONFIG, CREDS, EVERYTHING, ROLE, SecretsEngine, configured_engine
-from tests.sampling import examples
 
 from .interleaving import raced
 
@@ -129,16 +125,6 @@ def test_an_issue_is_taken_back_when_privileged_roles_are_denied_meanwhile(engin
     engine.converge()
     assert engine.is_clean()
     assert not engine.keys(keys.LEASES)
-
-
-ALPHABET = "ab*/"
-
-
-@given(first=st.text(ALPHABET, max_size=6), second=st.text("ab/", max_size=8))
-@examples(20)
-def test_patterns_are_matched_as_a_shell_does(first: str, second: str) -> None:
-    assert have_common(first, second) == fnmatchcase(second, first)
-    assert have_common(second, first) == fnmatchcase(second, first)
 
 
 @pytest.mark.parametrize(
