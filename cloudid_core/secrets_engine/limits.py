@@ -30,12 +30,18 @@ TAKES_OVER_IDENTITIES: Final = (
     "Microsoft.Compute/virtualMachines/runCommands/write",
     "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/runCommand/action",
     "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/runCommands/write",
+    "Microsoft.Compute/virtualMachines/extensions/write",
+    "Microsoft.Compute/virtualMachineScaleSets/extensions/write",
+    "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/extensions/write",
+    "Microsoft.HybridCompute/machines/extensions/write",
+    "Microsoft.HybridCompute/machines/runCommands/write",
 )
 """Actions that make the caller another identity, with the rights of that.
 
 Source: https://learn.microsoft.com/azure/role-based-access-control/resource-provider-operations, with the providers
-Microsoft.Authorization, Microsoft.ManagedIdentity and Microsoft.Compute. The built-in role Managed Identity Operator
-writes `userAssignedIdentities/*/assign/action`, so the pattern covers that spelling as well as the operation's name.
+Microsoft.Authorization, Microsoft.ManagedIdentity, Microsoft.Compute and Microsoft.HybridCompute. The built-in role
+Managed Identity Operator writes `userAssignedIdentities/*/assign/action`, so the pattern covers that spelling as well
+as the operation's name.
 """
 
 DENIED: Final = '"azure_roles", element {number}: "deny_privileged_roles" refuses the role'
