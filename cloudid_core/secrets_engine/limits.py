@@ -82,8 +82,11 @@ async def may_issue(context: Context, ceiling: Ceiling, client: Client, rights: 
 
 
 async def _refuse_privileged(client: Client, definition_ids: Iterable[str]) -> None:
+    """Read each definition once: a role may assign the same one at very many scopes, and Azure counts reads."""
+    read: dict[str, ReadDefinition] = {}
     for number, definition_id in enumerate(definition_ids):
-        definition = await _read_definition(client, definition_id)
+        key = fold(definition_id)
+        definition = read[key] = read.get(key) or await _read_definition(client, definition_id)
         if definition.actions is None:
             raise Refused(Code.REFERENCE_NOT_FOUND, f'"azure_roles", element {number}')
         if definition.is_privileged:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from cloudid_core.effects import CallProvider
 from cloudid_core.secrets_engine.limits import is_privileged
 from cloudid_core.store import Changes, keys
 from tests.engines import CONFIG, CREDS, EVERYTHING, ROLE, SecretsEngine, configured_engine
@@ -115,6 +116,19 @@ def test_a_lease_of_a_kept_application_is_judged_by_what_that_has_now(engine: Se
     assert renewal(engine, lease_id) == (200, "")
     engine.must("POST", CONFIG, {"allowed_role_definitions": ["Contributor"]})
     assert renewal(engine, lease_id) == EXCEEDED
+
+
+def test_a_decision_reads_a_definition_once_however_often_a_role_assigns_it(engine: SecretsEngine) -> None:
+    groups = sorted({machine["resource_id"].split("/providers/")[0] for machine in engine.scene["machines"]})
+    scopes = [engine.scope, *(group for group in groups if group.startswith(f"{engine.scope}/"))]
+    assert len(scopes) > 1
+    engine.must("POST", CONFIG, {"deny_privileged_roles": True})
+    engine.role(azure_roles=[grant for scope in scopes for grant in engine.grants(scope=scope)])
+    lease_id = lease_of(engine)
+    engine.trace.clear()
+    assert renewal(engine, lease_id) == (200, "")
+    calls = [effect.request.url for _, effect in engine.trace if isinstance(effect, CallProvider)]
+    assert len([call for call in calls if "/roleDefinitions/" in call]) == 1
 
 
 def test_an_issue_is_taken_back_when_privileged_roles_are_denied_meanwhile(engine: SecretsEngine) -> None:
