@@ -59,7 +59,12 @@ PROVIDER_BODY_LIMIT: Final = 8 * 2**20
 """Largest answer of the provider, in bytes."""
 
 LANE_WIDTH: Final = 64
-"""Most calls at a time of one kind to one interface of the provider; see `Lane`."""
+"""Most calls at a time of one kind with one access token to one interface of the provider; see `Lane`."""
+
+ROAD_WIDTH: Final = 2 * LANE_WIDTH
+"""The same with all access tokens: one mount whose calls hang leaves room for the others. Each call may take a
+descriptor, of which servers keep some hundreds for all but their clients.
+"""
 
 _DONE: Final = Ready(None)
 
@@ -99,7 +104,8 @@ class Lane:
     """Calls of one kind to one interface of the provider: so many may be under way, and the others wait for these only.
 
     An interface is a host and the first segment of the path: a gateway may stand for several. Reading and writing have
-    lanes of their own, since logins only read, and must not wait behind what the secrets engine changes.
+    lanes of their own, since logins only read, and must not wait behind what the secrets engine changes. So has each
+    access token: what one mount has under way may hang while the provider answers the others.
     """
 
     free: AbstractAsyncContextManager[object]
@@ -204,10 +210,16 @@ class Host(effects.Host, Runtime):
     async def in_lane(self, request: HttpRequest) -> AsyncIterator[None]:
         """Around a call to the provider: wait for its lane. The caller bounds the time."""
         origin, _, path = request.url.partition("://")[2].partition("/")
-        key = (origin, path.partition("/")[0], request.method in ("GET", "HEAD"))
+        road = (origin, path.partition("/")[0], request.method in ("GET", "HEAD"))
+        lane = (*road, hash(request.headers.get("authorization")))
+        async with self._place_in(lane, LANE_WIDTH), self._place_in(road, ROAD_WIDTH):
+            yield
+
+    @asynccontextmanager
+    async def _place_in(self, key: Hashable, width: int) -> AsyncIterator[None]:
         lane = self._lanes.get(key)
         if lane is None:
-            lane = self._lanes[key] = Lane(self.new_semaphore(LANE_WIDTH))
+            lane = self._lanes[key] = Lane(self.new_semaphore(width))
         lane.users += 1
         try:
             async with lane.free:

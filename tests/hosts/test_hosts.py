@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 import threading
@@ -26,6 +27,7 @@ from cloudid_core.effects import (
     Effect,
     HttpRequest,
     HttpResponse,
+    ReadEntry,
     Sleep,
     gather,
     shared,
@@ -470,6 +472,59 @@ def test_calls_that_hang_make_only_their_own_kind_wait(
 
     with serving(partly_hanging) as url:
         on(runtime, scenario)
+
+
+def test_calls_of_one_mount_that_hang_do_not_make_those_of_another_wait(
+    runtime: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mounts are told apart by their access tokens. All together have room for a few of them only."""
+    monkeypatch.setattr("cloudid_servers.host.host.LANE_WIDTH", 2)
+    monkeypatch.setattr("cloudid_servers.host.host.ROAD_WIDTH", 3)
+    is_over = threading.Event()
+
+    def call(url: str, token: str) -> HttpRequest:
+        return HttpRequest("POST", f"{url}/graph/objects", {"authorization": f"Bearer {token}"})
+
+    def hanging_for_one(request: HttpRequest) -> Scripted:
+        hangs = request.headers["authorization"] != "Bearer free"
+        if hangs:
+            is_over.wait(LONG)
+        return Scripted(HttpResponse(200), drop=hangs)
+
+    async def scenario(host: Host) -> None:
+        ended: list[bool] = []
+        for timeout in (LONG, LONG, 0.2):
+            host.start(partial(is_sent, host, call(url, "stuck"), timeout, ended))
+            await host.sleep(0.02)
+        assert (await host.call_provider(call(url, "free"), LONG)).status == 200
+        host.start(partial(is_sent, host, call(url, "stuck as well"), LONG, ended))
+        await host.sleep(0.02)
+        await is_sent(host, call(url, "free"), 0.2, ended)
+        await until(host.sleep, lambda: len(ended) == 2)
+        assert ended == [False, False]
+        is_over.set()
+        await until(host.sleep, lambda: len(ended) == 5)
+        assert host._lanes == {}
+
+    with serving(hanging_for_one) as url:
+        on(runtime, scenario)
+
+
+def test_a_failure_comes_through_where_tasks_start_at_once(runtime: str) -> None:
+    """Applications of Python 3.12 may set such a factory for their loop, which is then ours."""
+
+    async def fail() -> None:
+        await ReadEntry("a" * 20)
+        raise StoreFailed("no disk")
+
+    async def scenario(host: Host) -> None:
+        if runtime == "asyncio":
+            asyncio.get_running_loop().set_task_factory(getattr(asyncio, "eager_task_factory", None))
+        for programs in ((fail(), never([])), (never([]), fail()), (fail(),)):
+            with pytest.raises(StoreFailed, match="no disk"):
+                await run(gather(programs), host)
+
+    on(runtime, scenario)
 
 
 def test_a_thousand_calls_share_few_connections(runtime: str) -> None:
