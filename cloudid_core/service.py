@@ -363,12 +363,14 @@ class Service:
         return again
 
     async def stop(self) -> None:
-        """End this node's background work, so that another node does it at once, and take the node off the list.
+        """End this node's background work, so that another node does it at once, take the node off the list, and give
+        back what closed requests held: no other node knows of that.
 
         Requests can still be answered. Without it, the others wait until the leadership of this node has run out.
         """
         await self._background.stop()
         await leave(self.context)
+        await self._give_back_owed()
 
 
 def _end_of(exchange: Exchange) -> Refused:

@@ -129,6 +129,13 @@ def what_cancelled_requests_held_is_given_back(installation: Installation) -> bo
     return installation.ask("GET", "auth/token/lookup-self", None, made).status == 403
 
 
+def what_is_owed_is_given_back_at_the_end(installation: Installation) -> bool:
+    made = installation.must("POST", "auth/token/create", {"policies": ["default"]}).auth["client_token"]
+    installation.service._owe(Held(token=installation.peek(find_by_text(installation.context, made))))
+    installation.perform(installation.service.stop())
+    return installation.ask("GET", "auth/token/lookup-self", None, made).status == 403
+
+
 def open_audiences_are_found(installation: Installation) -> bool:
     """In a world of its own, with a lease of a release that did not record the audience."""
     world = configured_engine()
@@ -180,6 +187,7 @@ STORIES: Final[Mapping[str, Story]] = {
     "Service._keep_up stored_rules.look": stored_records_are_looked_at,
     "Service.stop self._background.stop": stops(keys.LEADER_TERM),
     "Service.stop leave": stops(keys.NODES),
+    "Service.stop self._give_back_owed": what_is_owed_is_given_back_at_the_end,
     "Loop.stop release_leadership": stops(keys.LEADER_TERM),
 }
 
