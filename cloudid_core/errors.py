@@ -280,8 +280,11 @@ class EntryDamaged(Refused):
 class ProviderProblem(CloudidError):
     """The provider answered with an error. The caller decides by status and code, never by the message.
 
-    `retry_after` is what the provider asked for, in seconds.
+    `retry_after` is what the provider asked for, in seconds. `hint` names a field or a variable that is known to be
+    wrong.
     """
+
+    hint = ""
 
     def __init__(self, status: int, code: str, request_id: str = "", retry_after: float | None = None) -> None:
         self.status = status

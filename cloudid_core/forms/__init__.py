@@ -1,7 +1,7 @@
 """Fields of requests and settings: types, defaults, rules, and what they mean together."""
 
 from . import schemas
-from .environment import effective, source_of, supplied
+from .environment import effective, secret_flaw, source_of, source_of_secret, supplied
 from .fields import (
     ANY,
     BOOLEAN,

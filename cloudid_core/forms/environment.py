@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from attrs import evolve
 
 from ..errors import Code, Refused
-from ..values import Secret
+from ..values import Secret, flaw_of_secret
 from .fields import Field, fields_of
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ def effective(config: T, environment: Mapping[str, Secret]) -> T:
     for field in fields_of(type(config)):
         if variable := _variable_of(config, field, environment):
             try:
-                changes[field.name] = field.kind.parse(environment[variable].reveal())
+                changes[field.name] = field.kind.parse_variable(environment[variable].reveal())
             except ValueError as error:
                 raise Refused(Code.FIELD_INVALID, f"the environment variable {variable} {error}") from None
     stored: Any = config
@@ -58,3 +58,16 @@ def _variable_of(config: object, field: Field, environment: Mapping[str, Secret]
 def supplied(form: type, name: str, environment: Mapping[str, Secret]) -> bool:
     """Whether the environment overrides a field."""
     return any(field.name == name and environment.get(OVERRIDE + field.env) for field in fields_of(form) if field.env)
+
+
+def secret_flaw(secret: Secret, environment: Mapping[str, Secret]) -> str:
+    """What is wrong with the form of an effective client secret, and where it comes from; empty: nothing."""
+    flaw = flaw_of_secret(secret.reveal())
+    return f"{source_of_secret(secret, environment)} {flaw}" if flaw else ""
+
+
+def source_of_secret(secret: Secret, environment: Mapping[str, Secret]) -> str:
+    """Where an effective client secret comes from: the quoted field, or a variable."""
+    names = (f"{prefix}CLIENT_SECRET" for prefix in (OVERRIDE, FALLBACK))
+    variable = next((name for name in names if environment.get(name) == secret), "")
+    return f"the environment variable {variable}" if variable else '"client_secret"'

@@ -30,6 +30,7 @@ from ..values import (
     Secret,
     coercion,
     duration,
+    flaw_of_secret,
     fold,
     guid_as_written,
     listing,
@@ -81,6 +82,8 @@ class FieldType(Generic[T]):
     """What a read shows."""
     limits: Schema = schemas.ANY
     """What a write has to keep to besides."""
+    parse_variable: Callable[[object], T] = attrs.field(default=attrs.Factory(lambda kind: kind.parse, takes_self=True))
+    """Parses a variable of the environment. A rule that became stricter must not stop a running service."""
 
     @property
     def written(self) -> Schema:
@@ -181,6 +184,13 @@ def lasting(most: int, least: int = 0) -> FieldType[int]:
     return bounded(DURATION, least, most)
 
 
+def _client_secret(raw: object) -> Secret:
+    text = coercion.text(raw)
+    if flaw := flaw_of_secret(text):
+        raise ValueError(flaw)
+    return Secret(text)
+
+
 def short(most: int) -> FieldType[str]:
     """A text that names something: of at most so many characters."""
 
@@ -196,7 +206,9 @@ def short(most: int) -> FieldType[str]:
 TEXT: Final = FieldType("string", coercion.text)
 SHORT: Final = short(1024)
 """Ids of leases, paths, and places in a list."""
-SECRET: Final = FieldType("string", lambda raw: Secret(coercion.text(raw)), Secret.reveal)
+SECRET: Final = FieldType(
+    "string", _client_secret, Secret.reveal, parse_variable=lambda raw: Secret(coercion.text(raw))
+)
 INTEGER: Final = FieldType("integer", coercion.integer, schema=schemas.INTEGER)
 BOOLEAN: Final = FieldType("bool", coercion.boolean, schema=schemas.BOOLEAN)
 SECONDS: Final = lasting(LONGEST_LIFE)

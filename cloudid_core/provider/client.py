@@ -207,7 +207,7 @@ def refusal_of(failure: ProviderFailure | Refused, *, names_code: bool = False) 
     `names_code`: for callers who may know how the mount authenticates, with the provider's code, or with the host that
     could not be reached and why.
     """
-    detail = _detail(failure) if names_code else ""
+    detail = _detail(failure, names_code=names_code)
     match failure:
         case Refused():
             return failure
@@ -231,10 +231,14 @@ def refusal_of(failure: ProviderFailure | Refused, *, names_code: bool = False) 
             return Refused(Code.PROVIDER_UNREACHABLE, detail, retry_after=COME_AGAIN)
 
 
-def _detail(failure: ProviderFailure | Refused) -> str:
+def _detail(failure: ProviderFailure | Refused, *, names_code: bool) -> str:
+    """Return what a refusal adds to its text: a hint for everyone, codes and hosts for those who may see them."""
     if isinstance(failure, ProviderUnreachable):
-        return str(failure)
-    return failure.code if isinstance(failure, ProviderProblem) and failure.code != NONSENSE else ""
+        return str(failure) if names_code else ""
+    if not isinstance(failure, ProviderProblem):
+        return ""
+    code = failure.code if names_code and failure.code != NONSENSE else ""
+    return ": ".join(filter(None, (failure.hint, code)))
 
 
 def _is_permission_missing(problem: ProviderProblem) -> bool:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ..effects import HttpRequest, Instant, Now
 from ..errors import Code, HostFailure, PlatformTokenUnavailable, ProviderProblem, Refused
+from ..forms import secret_flaw
 from ..values import Secret
 from .calls import deliver
 from .platform_tokens import platform_token
@@ -33,6 +34,7 @@ LONGEST_LIFE: Final = 24 * 3600.0
 """No access token is used for longer, in seconds, whatever the provider says."""
 
 JWT_BEARER: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+WRONG_SECRET: Final = "AADSTS7000215"
 REFRESH_AHEAD: Final = 300.0
 _TOKEN: Final = re.compile(r"[!-~]{1,16384}")
 
@@ -119,7 +121,12 @@ async def ask_for_token(client: Client, scope: str) -> AccessToken:
         form = {"client_assertion_type": JWT_BEARER, "client_assertion": assertion.reveal()}
         return await _ask(client, form, scope)
     if credentials.client_secret:
-        return await _ask(client, {"client_secret": credentials.client_secret.reveal()}, scope)
+        try:
+            return await _ask(client, {"client_secret": credentials.client_secret.reveal()}, scope)
+        except ProviderProblem as problem:
+            if problem.code == WRONG_SECRET:
+                problem.hint = secret_flaw(credentials.client_secret, client.settings.environment)
+            raise
     return await _by_platform(client, scope)
 
 

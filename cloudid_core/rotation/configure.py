@@ -16,13 +16,13 @@ from ..context import Context
 from ..credentials import Key, RootCredential, SecretHolder, owner_of
 from ..effects import Instant, RandomBytes
 from ..errors import Code, Refused
-from ..forms import BOOLEAN, SECRET, Json, effective, schemas, setting
+from ..forms import BOOLEAN, SECRET, Json, effective, schemas, secret_flaw, setting, source_of_secret
 from ..messages import WRITE, Answer
 from ..mounts import Mount
 from ..provider import Family, trouble_of
 from ..routing import Call, route
 from ..store import Changes, KeyedHash
-from ..values import Secret, rfc3339
+from ..values import GUID, Secret, rfc3339
 from .identities import MOST_COUNTED, rewritten, self_targets
 from .plan import Plan, Rule, find_undamaged_plan, replanned, warned_from
 from .record import find_undamaged_rotation
@@ -42,6 +42,7 @@ async def credential_warnings(context: Context, mount: Mount, config: RootCreden
     plan, key = await _plan_and_key(context, mount, config)
     return (
         *_unusable(context, config),
+        *_of_secret(context, config),
         *_of_rule(context, config, plan),
         *_failed(plan),
         *_of_end(key, now),
@@ -114,10 +115,20 @@ async def commit_config(call: Call, changes: Changes, config: RootCredential | N
 
 def _unusable(context: Context, config: RootCredential) -> Iterator[str]:
     used = effective(config, context.settings.environment)
+    if flaw := secret_flaw(used.client_secret, context.settings.environment):
+        yield f"Azure cannot accept the client secret: {flaw}"
     if used.identity_token_audience and not context.settings.issuer:
         yield 'identity_token_audience cannot be used: the setting "issuer" is not set'
     if used.identity_token_audience and not used.client_id:
         yield "identity_token_audience cannot be used: client_id is not set"
+
+
+def _of_secret(context: Context, config: RootCredential) -> Iterator[str]:
+    environment = context.settings.environment
+    secret = effective(config, environment).client_secret
+    if GUID.fullmatch(secret.reveal().lower()):
+        source = source_of_secret(secret, environment)
+        yield f"{source} is a GUID: it may be the id of a client secret instead of its value"
 
 
 def _of_rule(context: Context, config: RootCredential, plan: Plan | None) -> Iterator[str]:

@@ -24,4 +24,4 @@ from .resource_id import (
     vm_name,
 )
 from .schedule import Schedule
-from .secret import Secret, without_tokens
+from .secret import Secret, flaw_of_secret, without_tokens

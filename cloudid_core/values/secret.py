@@ -41,6 +41,13 @@ class Secret:
         return self.MASK
 
 
+def flaw_of_secret(text: str) -> str:
+    """What a client secret of Azure cannot have, usually because it was copied from a file; empty: nothing."""
+    if any(letter < " " or "\x7f" <= letter < "\xa0" for letter in text):
+        return "has a control character, such as a line break at its end"
+    return "begins or ends with white space" if text != text.strip() else ""
+
+
 _TOKEN: Final = re.compile(r"(?<![\w.-])(?:c[sb]\.|eyJ)[\w.-]{20,}", re.ASCII)
 """What looks like a token of this service, or like a JSON web token."""
 

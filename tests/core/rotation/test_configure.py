@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from cloudid_core.mounts import mount_table
 from cloudid_core.rotation.configure import root_password_expiration
-from cloudid_core.secrets_engine.config import Config
+from cloudid_core.secrets_engine.config import Config, find_config
+from cloudid_core.store.changes import Changes
+from cloudid_core.system.stored_rules import LOOK_PAUSE
 from cloudid_core.values.secret import Secret
-from tests.engines import SecretsEngine, engine_config
+from tests.engines import NO_ID, SecretsEngine, engine_config
+from tests.logins import login_config
 
 from .rotating import rotating
 
@@ -124,3 +128,64 @@ def test_the_end_of_a_secret_that_no_rotation_made_is_unknown() -> None:
     world.rotate()
     another = Config(client_secret=Secret("another"))
     assert world.perform(root_password_expiration(world.context, world.mount(), another)) == {}
+
+
+FLAWS = ("{}\n", "{}\r\n", " {}", "{}\u00a0", "a\t{}", "{}\x7f")
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+@pytest.mark.parametrize("mount", ["cloud", "auth/cloud"])
+def test_a_client_secret_with_a_line_break_or_white_space_at_an_end_is_refused(mount: str, flaw: str) -> None:
+    world = SecretsEngine()
+    written = {**(login_config(world) if mount == "auth/cloud" else world.config)}
+    written["client_secret"] = flaw.format(written["client_secret"])
+    reply = world.ask("POST", f"{mount}/config", written)
+    assert (reply.status, reply.codes) == (400, ["field_invalid"])
+    assert '"client_secret"' in reply.body["errors"][0]
+    assert world.config["client_secret"] not in str(reply.body)
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_a_variable_with_a_line_break_is_named_by_warnings_health_and_the_refusal(flaw: str) -> None:
+    secret = SecretsEngine().config["client_secret"]
+    world = configured({"CLOUD_CLIENT_SECRET": flaw.format(secret)}, client_secret="")
+    (warning,) = world.must("GET", "cloud/config").body["warnings"]
+    assert "the environment variable CLOUD_CLIENT_SECRET" in warning
+    refused = world.write_role(azure_roles=world.grants())
+    assert (refused.status, refused.codes) == (502, ["provider_secret_refused"])
+    assert "the environment variable CLOUD_CLIENT_SECRET" in refused.body["errors"][0]
+    world.advance(LOOK_PAUSE)
+    world.perform(world.service.upkeep())
+    (problem,) = world.must("GET", "sys/health").body["problem_details"]
+    assert (problem["code"], "CLOUD_CLIENT_SECRET" in problem["text"]) == ("credential_at_risk", True)
+    for shown in (warning, refused.body, problem):
+        assert secret not in str(shown)
+
+
+def test_a_stored_client_secret_with_a_line_break_stays_in_use_and_health_names_it() -> None:
+    world = configured()
+    mount = world.perform(mount_table(world.context.records)).record.by_path["cloud"]
+    found = world.perform(find_config(world.context, mount))
+    assert found is not None
+    broken = evolve(found.record, client_secret=Secret(found.record.client_secret.reveal() + "\n"))
+    world.perform(world.context.records.commit(Changes(found.expected, {found.key: broken})))
+    refused = world.write_role(azure_roles=world.grants())
+    assert (refused.status, refused.codes) == (502, ["provider_secret_refused"])
+    assert '"client_secret" has a control character' in refused.body["errors"][0]
+    world.advance(LOOK_PAUSE)
+    world.perform(world.service.upkeep())
+    (problem,) = world.must("GET", "sys/health").body["problem_details"]
+    assert problem["code"] == "credential_at_risk"
+    assert "POST cloud/config" in problem["remedy"]
+    world.must("POST", "cloud/config", {"client_secret": world.config["client_secret"]})
+    world.must("POST", "cloud/roles/web", {"azure_roles": world.grants()})
+
+
+def test_a_guid_as_client_secret_is_warned_about() -> None:
+    """It is usually the id of the secret."""
+    world = SecretsEngine()
+    world.must("POST", "cloud/config", world.config)
+    reply = world.must("POST", "cloud/config", {"client_secret": NO_ID})
+    assert reply.body["warnings"] == [
+        '"client_secret" is a GUID: it may be the id of a client secret instead of its value'
+    ]
