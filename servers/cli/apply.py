@@ -67,7 +67,7 @@ def apply(
             if refusal.about:
                 tell(f"{refusal.about} is refused:")
             raise
-    output.note(f"written: {len(found.changes)}; removed: {len(found.removed)}; unchanged: {found.unchanged}")
+    tell(f"written: {len(found.changes)}; removed: {len(found.removed)}; unchanged: {found.unchanged}")
     if found.left:
         click.echo(f"made by this folder, and no longer in it: {', '.join(found.left)}; --prune removes them", err=True)
     withheld = () if replace_root_secret else found.withheld
@@ -89,7 +89,8 @@ def export(folder: Path, address: Address, output: Output) -> None:
     with told():
         found = read_service(service_with_token(address))
     write_files(folder, found)
-    output.note(f"written: {len(found.files)} files")
+    if found.files:
+        tell(f"written: {len(found.files)} files")
     output.rows(found.told, ("path", "field", "why"), "nothing is left out")
     if not found.files:
         raise Failed("nothing was exported: log in with a token that may read what is to be in the files")

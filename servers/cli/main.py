@@ -15,6 +15,7 @@ from cloudid_core.version import VERSION
 from ..runtime import until_interrupted
 from ..terminal import run as run_command
 from ..terminal import with_reasons
+from .examples import with_examples
 
 if TYPE_CHECKING:
     from ..command import Server
@@ -83,7 +84,7 @@ class Listed:
     def load(self) -> click.Command:
         module, _, name = self.place.partition(":")
         command: click.Command = getattr(import_module(f"..{module}", __package__), name)
-        return command
+        return with_examples(command, self.name)
 
 
 COMMANDS: Final = tuple(Listed(section, *row) for section, rows in SECTIONS.items() for row in rows)

@@ -87,16 +87,20 @@ def status(address: Address, output: Output) -> int:
         "node": health.get("node_id"),
         "token": token,
     }
-    lines = {**facts, **{name.replace("_", " "): reason for name, reason in not_read.items()}}
-    width = max(map(len, lines))
     tables = [
-        "\n".join(f"{name.ljust(width)}  {value}" for name, value in lines.items() if value),
+        _lines(facts),
+        _lines({name.replace("_", " "): reason for name, reason in not_read.items()}),
         *(_table(known[name] or [], columns) for name, (_, columns) in PARTS.items()),
         "\n\n".join(map(_block, problems)),
     ]
     data = {**facts, **known, "not_read": not_read, "problems": problems, "health": health}
     output.text("\n\n".join(filter(None, tables)), data)
     return Exit.DONE if state is State.HEALTHY else Exit.UNHEALTHY
+
+
+def _lines(facts: Mapping[str, object]) -> str:
+    width = max(map(len, facts), default=0)
+    return "\n".join(f"{name.ljust(width)}  {value}" for name, value in facts.items() if value)
 
 
 class _Names(dict[str, str]):

@@ -64,7 +64,10 @@ def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
             if help_path or given.pop("help", ""):
                 with told():
                     answer = service_of(address).read(path, help="1")
-                output.text(str(answer.get("help") or ""), answer)
+                if output.is_json_requested:
+                    output.record(answer)
+                else:
+                    click.echo(printable(str(answer.get("help") or "")))
                 return
             fields, shown = read_words(words)
             if strict and (unknown := _unknown(path, operation, given | fields)):
@@ -76,7 +79,7 @@ def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
             service = service_of(address) if route is not None and route.public else service_with_token(address)
             with told(mount=mount_of(path), path=path):
                 answer = _asked(request, evolve(service, wrap_ttl=wrap_ttl), path, given | fields)
-            _show(answer, field, output)
+            _show(answer, field, output, is_list=operation is Operation.LIST)
 
         return decorated
 
@@ -98,7 +101,8 @@ def read(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
 def list_(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
     """List the names below a path.
 
-    after=NAME and limit=NUMBER ask for a part of them.
+    after=NAME and limit=NUMBER ask for a part of them. In a pipe each name is a line; with --json it is the whole
+    answer.
     """
     return service.ask("GET", path, query={**fields, "list": "true"})
 
@@ -157,11 +161,14 @@ def _asked(request: Request, service: Service, path: str, fields: dict[str, Any]
         raise
 
 
-def _show(answer: Mapping[str, Any], field: str, output: Output) -> None:
+def _show(answer: Mapping[str, Any], field: str, output: Output, *, is_list: bool) -> None:
     for warning in answer.get("warnings") or ():
         tell(f"warning: {warning}")
     if field:
-        click.echo(_value(answer, field))
+        value = _value(answer, field)
+        click.echo(json.dumps(value, ensure_ascii=False) if output.is_json_requested else _raw(value))
+    elif is_list and output.is_for_lines:
+        click.echo(printable("\n".join(map(str, (answer.get("data") or {}).get("keys") or ()))))
     elif not answer:
         output.note("done")
     elif output.format is Format.JSON:
@@ -170,12 +177,18 @@ def _show(answer: Mapping[str, Any], field: str, output: Output) -> None:
         _show_to_person(answer, output)
 
 
-def _value(answer: Mapping[str, Any], field: str) -> str:
-    """One value, as it is: a text raw, anything else as JSON."""
+def _raw(value: object) -> str:
+    """A text as it is, names one per line, and anything else as JSON."""
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return "\n".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _value(answer: Mapping[str, Any], field: str) -> object:
+    """The value of one member."""
     for part in (answer.get("data"), answer.get("auth"), answer.get("wrap_info"), answer):
         if isinstance(part, Mapping) and part.get(field) is not None:
-            value = part[field]
-            return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            return part[field]
     raise Failed(printable(f"the answer has no {field}"))
 
 

@@ -13,7 +13,7 @@ from cloudid_core.audit.device import ADMITTED
 from cloudid_core.auth_method.explanation import FAILED, PASSED, REFUSED, UNDECIDED
 
 from ..client import Address, Identity
-from ..terminal import Exit, Failed, Output, table, with_output
+from ..terminal import Exit, Failed, Format, Output, table, with_output
 from .advice import filled_advice
 from .connection import service_with_token, told, with_address, with_identity
 
@@ -25,7 +25,7 @@ MARKS: Final = {FAILED: "✗", UNDECIDED: "?", PASSED: "✓"}
 @click.option("--last", is_flag=True, help="The last refusal that the service remembers, of whichever machine.")
 @partial(with_identity, needs_role=False)
 @with_address
-@with_output()
+@with_output(Format.TABLE)
 def why(
     identify: Callable[[], Identity], role: str | None, mount: str, address: Address, output: Output, *, last: bool
 ) -> int:

@@ -16,8 +16,11 @@ import click
 from attrs import frozen
 
 from ..machine import streams
+from .human import coloured, text_of
 
 GAP: Final = "  "
+STEP: Final = "  "
+"""How far in the members of an inner thing stand."""
 NARROWEST: Final = 12
 """Characters of a column that is reduced."""
 JSON_ERRORS: Final = "cloudid.json_errors"
@@ -40,26 +43,25 @@ class Output:
     is_json_requested: bool = False
     """Whether an option asked for JSON, so that errors are JSON too."""
 
+    @property
+    def is_for_lines(self) -> bool:
+        """Whether a list is for a program that reads lines: in a pipe, unless an option asked for JSON."""
+        return not self.is_json_requested and not sys.stdout.isatty()
+
     def record(self, data: Mapping[str, Any]) -> None:
         """One thing: its members below each other, or an object. Long values go on in the lines below."""
-        width = max(map(len, data), default=0)
-        lines = [
-            f"{begin.ljust(width)}{GAP}{line}".rstrip()
-            for name, value in data.items()
-            for begin, line in zip_longest([name], _folded(_text(value), width + len(GAP)), fillvalue="")
-        ]
-        click.echo(_json(data) if self.format is Format.JSON else "\n".join(lines))
+        click.echo(_json(data) if self.format is Format.JSON else coloured("\n".join(_members(data))))
 
     def rows(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], none: str = "there is nothing") -> None:
         """Several things of a kind: a table of these members, or an array of objects with all of them. `none`: what a
         person reads where there are none.
         """
-        shown = [[row.get(column) for column in columns] for row in rows]
-        click.echo(_json(rows) if self.format is Format.JSON else table(shown, columns) if rows else none)
+        shown = coloured(_table(rows, columns)) if rows else none
+        click.echo(_json(rows) if self.format is Format.JSON else shown)
 
     def text(self, text: str, data: object) -> None:
         """A report in words; `data` says the same to programs."""
-        click.echo(_json(data) if self.format is Format.JSON else printable(text))
+        click.echo(_json(data) if self.format is Format.JSON else coloured(printable(text)))
 
     def note(self, text: str) -> None:
         """For a person who reads along; nothing that a script needs."""
@@ -67,13 +69,63 @@ class Output:
             click.echo(printable(text), err=True)
 
 
-def table(rows: Sequence[Sequence[object]], heads: Sequence[str]) -> str:
+def table(rows: Sequence[Sequence[object]], heads: Sequence[str], margin: int = 0) -> str:
     """Columns as wide as their widest cell, below their heads. On a terminal, a cell that is too long for it goes on in
-    the lines below.
+    the lines below. `margin`: characters of each line that something else takes.
     """
-    lines = [tuple(heads), *(tuple(_cell(value) for value in row) for row in rows)]
-    widths = _fitting([max(len(line[column]) for line in lines) for column in range(len(heads))])
+    lines = [tuple(heads), *(tuple(_cell(value, name) for name, value in zip(heads, row, strict=True)) for row in rows)]
+    widths = _fitting([max(len(line[column]) for line in lines) for column in range(len(heads))], margin)
     return "\n".join(part for line in lines for part in _lines_of(line, widths))
+
+
+def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], margin: int = 0) -> str:
+    return table([[row.get(column) for column in columns] for row in rows], columns, margin)
+
+
+def _members(data: Mapping[str, Any], margin: int = 0) -> Iterator[str]:
+    """The members of a thing as lines. Things inside it stand below their names, a step further in."""
+    if data and all(isinstance(value, Mapping) and value for value in data.values()):
+        yield from _things([{"name": name, **value} for name, value in data.items()], margin)
+        return
+    width = max(map(len, data), default=0)
+    for name, value in data.items():
+        if _is_nested(value):
+            yield name
+            inside = (
+                _members(value, margin + len(STEP))
+                if isinstance(value, Mapping)
+                else _things(value, margin + len(STEP))
+            )
+            yield from (f"{STEP}{line}" for line in inside)
+        else:
+            folded = _folded(printable(text_of(value, name)), width + len(GAP) + margin)
+            for begin, line in zip_longest([name], folded, fillvalue=""):
+                yield f"{begin.ljust(width)}{GAP}{line}".rstrip()
+
+
+def _things(rows: Sequence[Mapping[str, Any]], margin: int) -> Iterator[str]:
+    """Several things: a table, or blocks where a table would be too wide, or where they hold things themselves."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = [name for name in names if any(_has(row, name) for row in rows)]
+    room = _columns() - margin
+    is_narrow = _columns() and len(columns) * (NARROWEST + len(GAP)) > room
+    if is_narrow or any(_is_nested(row.get(name)) for row in rows for name in columns):
+        for number, row in enumerate(rows):
+            yield from [""] * bool(number)
+            yield from _members({name: row[name] for name in columns if _has(row, name)}, margin)
+    else:
+        yield from _table(rows, columns, margin).split("\n")
+
+
+def _has(row: Mapping[str, Any], name: str) -> bool:
+    return row.get(name) not in (None, "", [], {})
+
+
+def _is_nested(value: object) -> bool:
+    """Whether a value holds things that have members."""
+    if isinstance(value, Mapping):
+        return bool(value)
+    return isinstance(value, list) and bool(value) and all(isinstance(each, Mapping) for each in value)
 
 
 def _columns() -> int:
@@ -90,11 +142,11 @@ def _folded(text: str, margin: int) -> Iterator[str]:
         yield from parts or [line]
 
 
-def _fitting(widths: Sequence[int]) -> Sequence[int]:
+def _fitting(widths: Sequence[int], margin: int = 0) -> Sequence[int]:
     """The widths, of which the largest are reduced until all fit into the terminal."""
-    columns = _columns()
-    if not columns:
+    if not _columns():
         return widths
+    columns = _columns() - margin
     most = max(widths, default=0)
     while sum(min(width, most) for width in widths) + len(GAP) * (len(widths) - 1) > columns and most > NARROWEST:
         most -= 1
@@ -155,18 +207,9 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text)
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, name: str) -> str:
     """A value within a line."""
-    return _text(value).replace("\n", "\\n")
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    text = value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)
-    return printable(str(text))
+    return printable(text_of(value, name)).replace("\n", "\\n")
 
 
 def _json(data: object) -> str:

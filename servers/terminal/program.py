@@ -18,6 +18,7 @@ from cloudid_core.errors import CloudidError
 from .. import extras
 from ..machine import streams
 from ..runtime import INTERRUPTED, until_interrupted
+from .human import RED, has_colours, in_colour
 from .output import JSON_ERRORS, show_progress
 
 TRACEBACK: Final = "CLOUDID_TRACEBACK"
@@ -146,5 +147,6 @@ def _place(bug: BaseException) -> str:
 
 def _complain(text: str, code: int) -> int:
     show_progress("")
-    streams.write(streams.STDERR, f"error: {text}\n")
+    word = in_colour("error:", RED) if has_colours(sys.stderr.isatty()) else "error:"
+    streams.write(streams.STDERR, f"{word} {text}\n")
     return code

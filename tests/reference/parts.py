@@ -22,6 +22,7 @@ from cloudid_core.permissions.table import ROTATE, Api, Feature, features_of
 from cloudid_core.secrets_engine import config as secrets_engine
 from cloudid_core.settings import Settings
 from cloudid_core.system.audit import OPTIONS
+from cloudid_servers.cli.examples import EXAMPLES
 from cloudid_servers.cli.main import COMMANDS, PROGRAM, SECTIONS, commands
 from cloudid_servers.client import KINDS
 from cloudid_servers.settings import RELOADED, ServerSettings
@@ -119,6 +120,8 @@ def _described(command: click.Command, parent: click.Context) -> Iterator[str]:
     if options:
         yield from ("", "| Option | Meaning |", "|---|---|")
         yield from (_row(option, " ".join(meaning.split())) for option, meaning in options)
+    path = context.command_path.removeprefix(f"{PROGRAM} ")
+    yield from ("", *(f"    {example}" for example in EXAMPLES[path]))
 
 
 def _row(option: str, meaning: str) -> str:

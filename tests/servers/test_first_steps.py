@@ -61,7 +61,7 @@ def test_they_lead_from_a_login_to_the_end_of_credentials(name: str, tmp_path: P
         wait_until(removed)
         refused = typed([*lines[:-4], root, why], tmp_path)
         assert refused.returncode == 1
-        assert "bound_resource_group_mismatch" in refused.stdout
+        assert "cause: The machine is in another resource group." in refused.stdout
 
 
 def test_without_a_cloud_of_its_own_nothing_is_prepared() -> None:

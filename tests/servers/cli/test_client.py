@@ -497,17 +497,19 @@ def test_a_mount_may_be_named_as_the_service_shows_it(site: Site, cloudid: Shell
     assert "bound_scale_set_mismatch" in cloudid("login", "--role", "west", "--mount", "auth/cloud/").err
     assert cloudid("agent", "--role", "all", "--mount", "auth/cloud/", "--once").code == 0
     cloudid.set(CLOUDID_TOKEN=ROOT_TOKEN)
-    assert cloudid("why", "--role", "west", "--mount", "/auth/cloud/").json["verdict"] == "refused"
-    assert cloudid("why", "--last", "--mount", "auth/cloud/").json["role"] == "west"
+    assert cloudid("why", "--role", "west", "--mount", "/auth/cloud/", "--json").json["verdict"] == "refused"
+    assert cloudid("why", "--last", "--mount", "auth/cloud/", "--json").json["role"] == "west"
     assert cloudid("creds", "reader", "--mount", "cloud/", "--exec", "true").code == 0
 
 
-def test_why_in_a_pipe_is_the_explanation(site: Site, cloudid: Shell) -> None:
+def test_why_is_text_in_a_pipe_and_an_object_with_an_option(site: Site, cloudid: Shell) -> None:
     cloudid.set(**site.of_vm(), CLOUDID_TOKEN=ROOT_TOKEN)
-    shown = cloudid("why", "--role", "all")
+    shown = cloudid("why", "--role", "all", "--json")
     assert (shown.code, shown.json["verdict"], shown.json["codes"]) == (0, "admitted", [])
-    shown = cloudid("why", "--role", "west")
+    shown = cloudid("why", "--role", "west", "--json")
     assert (shown.code, shown.json["codes"]) == (1, ["bound_scale_set_mismatch", "bound_location_mismatch"])
+    assert shown.json["fix"].startswith("Add the scale set")
+    assert "fix: Add the scale set" in cloudid("why", "--role", "west").out
 
 
 def test_why_marks_what_is_undecided(site: Site, cloudid: Shell) -> None:

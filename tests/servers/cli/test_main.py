@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from cloudid_core.version import VERSION
-from cloudid_servers.cli.main import COMMANDS, SECTIONS, Listed, commands
+from cloudid_servers.cli.examples import EXAMPLES
+from cloudid_servers.cli.main import COMMANDS, PROGRAM, SECTIONS, Listed, commands
 from cloudid_servers.terminal import Exit, Failed, run
 
 from ..running import PATIENCE, ROOT
@@ -46,6 +50,47 @@ def test_the_help_has_every_command_in_its_section() -> None:
     assert places == sorted(places)
     for listed in COMMANDS:
         assert text.index(f"\n  {listed.name} ") > text.index(f"\n{listed.section}:")
+
+
+def leaves(command: click.Command, path: str) -> Iterator[str]:
+    """The paths of a command's own commands, or its own where it has none."""
+    if isinstance(command, click.Group):
+        for name, below in command.commands.items():
+            yield from leaves(below, f"{path} {name}")
+    else:
+        yield path
+
+
+def test_every_command_has_examples() -> None:
+    assert {*EXAMPLES} == {path for listed in COMMANDS for path in leaves(listed.load(), listed.name)}
+
+
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_the_help_of_a_command_ends_with_examples_that_parse(path: str) -> None:
+    shown = CliRunner().invoke(commands, [*path.split(), "--help"])
+    assert shown.stdout.endswith("\n".join(["Examples:", *(f"    {each}" for each in EXAMPLES[path])]) + "\n")
+    for example in EXAMPLES[path]:
+        line = (
+            example.rpartition("| ")[2]
+            .removeprefix('eval "$(')
+            .removesuffix(')"')
+            .replace("$(cat checkpoint.key)", "0" * 64)
+        )
+        program, *words = shlex.split(line)
+        assert program == PROGRAM
+        assert parsed_path(words) == path
+
+
+def parsed_path(words: list[str]) -> str:
+    """Parse a command line as the program does, without running it; the path of its command."""
+    command, context = cast("click.Command", commands), commands.make_context(PROGRAM, words)
+    names = []
+    while isinstance(command, click.Group):
+        name, below, words = command.resolve_command(context, [*context._protected_args, *context.args])
+        assert below is not None
+        command, context = below, below.make_context(name, words, parent=context)
+        names.append(below.name or "")
+    return " ".join(names)
 
 
 def test_the_version_is_that_of_the_core() -> None:
