@@ -16,6 +16,7 @@ from ..runtime import until_interrupted
 from ..terminal import run as run_command
 from ..terminal import with_reasons
 from .examples import with_examples
+from .habits import understood
 
 if TYPE_CHECKING:
     from ..command import Server
@@ -98,6 +99,9 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         return next((listed.load() for listed in COMMANDS if listed.name == name), None)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args if ctx.resilient_parsing else understood(args))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section in SECTIONS:

@@ -25,6 +25,8 @@ ENVELOPE: Final = frozenset(
     {"request_id", "lease_id", "lease_duration", "renewable", "warnings", "wrap_info", "auth", "data", "mount_type"}
 )
 """The members of an answer that stand beside what was asked for."""
+OF_VAULT: Final = {"token": "client_token", "token_accessor": "accessor", "token_duration": "lease_duration"}
+"""What the command `vault` calls the members of a login or a new token, and their names in the answer."""
 LEASE: Final = ("lease_id", "lease_duration", "renewable")
 
 
@@ -189,6 +191,9 @@ def _value(answer: Mapping[str, Any], field: str) -> object:
     for part in (answer.get("data"), answer.get("auth"), answer.get("wrap_info"), answer):
         if isinstance(part, Mapping) and part.get(field) is not None:
             return part[field]
+    known = (answer.get("auth") or {}).get(OF_VAULT.get(field, ""))
+    if known is not None:
+        return known
     raise Failed(printable(f"the answer has no {field}"))
 
 

@@ -23,6 +23,7 @@ from cloudid_core.secrets_engine import config as secrets_engine
 from cloudid_core.settings import Settings
 from cloudid_core.system.audit import OPTIONS
 from cloudid_servers.cli.examples import EXAMPLES
+from cloudid_servers.cli.habits import HABITS
 from cloudid_servers.cli.main import COMMANDS, PROGRAM, SECTIONS, commands
 from cloudid_servers.client import KINDS
 from cloudid_servers.settings import RELOADED, ServerSettings
@@ -89,6 +90,14 @@ def facts() -> str:
 def exits() -> str:
     """When a command ends with which exit code."""
     return table(("Code", "Meaning"), ((f"{code:d}", meaning) for code, meaning in EXITS.items())) + "\n"
+
+
+def habits() -> str:
+    """What cloudid makes of the command lines of `vault`."""
+    rows = (
+        (f"`vault {each.words}`", f"`{PROGRAM} {each.becomes}`" if each.becomes else each.answer) for each in HABITS
+    )
+    return table(("Typed", "Meant"), rows) + "\n"
 
 
 def commands_by_section() -> str:
@@ -172,6 +181,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "engine_role": partial(role_definition, SECRET, "cloudid engine", "Assigns roles to the principals that it lends"),
     "engine_permissions": partial(directory_permissions, SECRET, "roles with azure_roles", ROTATE),
     "exits": exits,
+    "habits": habits,
     "commands": commands_by_section,
 }
 
