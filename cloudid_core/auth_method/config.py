@@ -30,6 +30,7 @@ from ..forms import (
     FieldType,
     Json,
     bounded,
+    effective,
     lasting,
     schemas,
     setting,
@@ -39,8 +40,15 @@ from ..forms import (
 from ..messages import DELETE, READ, WRITE, Answer
 from ..mounts import Mount
 from ..provider import Client, RetryPolicy
-from ..rotation import AppliedForm, commit_config, read_warnings, root_password_expiration, with_applied
-from ..routing import Call, route
+from ..rotation import (
+    AppliedForm,
+    commit_config,
+    prove_if_asked,
+    read_warnings,
+    root_password_expiration,
+    with_applied,
+)
+from ..routing import PROVIDER, Call, route
 from ..store import Changes, Found, keys, retry_on_conflict, version_of
 from ..values import LONGEST_DELAY
 
@@ -129,7 +137,14 @@ async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     return client_of(context, mount, config, version_of(found), deadline)
 
 
-@route("config", WRITE, form=ConfigForm, exists=lambda call: call.context.records.has(keys.config(call.mount.id)))
+@route(
+    "config",
+    WRITE,
+    refusals=PROVIDER,
+    form=ConfigForm,
+    exists=lambda call: call.context.records.has(keys.config(call.mount.id)),
+    names_provider_codes=True,
+)
 @retry_on_conflict
 async def write_config(call: Call) -> Answer:
     """Configures the method.
@@ -142,7 +157,10 @@ async def write_config(call: Call) -> Answer:
     given = _without_read_back(call.mount, stored, changes_given(call.given.values))
     given = await with_applied(call, stored, given)
     config = with_default_token_ttl(evolve(stored, **given))
-    root_credential.check(config, call.context.settings.environment)
+    environment = call.context.settings.environment
+    root_credential.check(config, environment)
+    candidate = effective(config, environment)
+    await prove_if_asked(call, client_of(call.context, call.mount, candidate, version_of(found), call.deadline))
     return await commit_config(call, Changes(expects, {key: config}), config)
 
 

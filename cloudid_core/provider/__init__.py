@@ -31,7 +31,7 @@ from .oauth import AccessToken, ask_for_token, prove_credential, token_endpoint
 from .objects import MOST_SELECTED, Id, find_by_id, literal, select_until
 from .principals import ensure_principal
 from .proofs import CERTIFICATE, FEDERATED, PROOFS, SECRET, Proof
-from .propagation import GRACE, FreshObject, retry_while_propagating, wait_until_proven
+from .propagation import GRACE, FreshObject, prove, retry_while_propagating, wait_until_proven
 from .provisioned import Provisioned, Removal, remove
 from .retry import RetryPolicy
 from .rights import Rights, rights_made

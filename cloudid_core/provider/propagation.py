@@ -97,6 +97,16 @@ async def retry_while_propagating(
                 raise
 
 
+async def prove(client: Client) -> None:
+    """Get an access token with what a client proves itself with, which may be so new that it is not accepted yet.
+
+    Nothing keeps the token, and a refusal is not noted as one of the mount. Raises what the token endpoint answers.
+    """
+    family = FreshObject.FEDERATION if client.credentials.assertions else FreshObject.SECRET
+    scope = client.cloud.resource_scope
+    await retry_while_propagating(client, lambda: ask_for_token(client, scope), family=family, made_at=await Now())
+
+
 async def pause(client: Client, n: int = 1) -> bool:
     """Wait before the n-th retry; `False`, at once, when the deadline leaves no time to try again after that."""
     pause = await PAUSES.draw(n)

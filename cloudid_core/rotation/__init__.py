@@ -25,6 +25,7 @@ from .configure import (
     AppliedForm,
     commit_config,
     credential_risks,
+    prove_if_asked,
     read_warnings,
     refused_access,
     root_password_expiration,

@@ -19,7 +19,7 @@ from ..errors import Code, Refused
 from ..forms import BOOLEAN, SECRET, Json, effective, schemas, secret_flaw, setting, source_of_secret
 from ..messages import WRITE, Answer
 from ..mounts import Mount
-from ..provider import Family, trouble_of
+from ..provider import Client, Family, prove, trouble_of
 from ..routing import Call, route
 from ..store import Changes, KeyedHash
 from ..values import GUID, Secret, rfc3339
@@ -34,6 +34,8 @@ KEY_BYTES: Final = 32
 SAME: Final = "same"
 OTHER: Final = "other"
 MADE_HERE: Final = "made_here"
+WRITE_ONLY: Final = ("applied", "replace_root_secret", "verify")
+"""Fields that say how to write, not what."""
 COMPARED: Final = schemas.members(client_secret={**schemas.TEXT, "enum": [SAME, OTHER, MADE_HERE]})
 
 
@@ -163,7 +165,7 @@ def _of_roles(count: int) -> Iterator[str]:
 
 @frozen(kw_only=True, slots=False)  # a form has two bases, of which one may have slots
 class AppliedForm:
-    """What a write of a configuration says about its client secret."""
+    """What a write of a configuration says about its credential."""
 
     applied: bool = setting(
         BOOLEAN,
@@ -172,6 +174,12 @@ class AppliedForm:
         " where the service made the present one itself.",
     )
     replace_root_secret: bool = setting(BOOLEAN, False, "With `applied`: put it over such a one too.")
+    verify: bool = setting(
+        BOOLEAN,
+        False,
+        "Request an access token with the configuration first. If the provider refuses it, nothing is written. It may"
+        " not know a new secret yet, so a refused secret is tried until the request's deadline.",
+    )
 
 
 @frozen(kw_only=True)
@@ -197,9 +205,18 @@ async def compare_secret(call: Call) -> Answer:
     return Answer(data={"client_secret": verdict})
 
 
+async def prove_if_asked(call: Call, client: Client) -> None:
+    """Prove the credential of a configuration that is about to be written, if the write asks for it.
+
+    Raises what the provider refuses it with.
+    """
+    if call.given.values.get("verify"):
+        await prove(client)
+
+
 async def with_applied(call: Call, stored: RootCredential, given: Mapping[str, Any]) -> dict[str, Any]:
     """The changes of a write, with the hash of a secret that is applied; refused over a secret of ours."""
-    changes = {name: value for name, value in given.items() if name not in ("applied", "replace_root_secret")}
+    changes = {name: value for name, value in given.items() if name not in WRITE_ONLY}
     if not given.get("applied") or "client_secret" not in given:
         return changes
     if not given.get("replace_root_secret") and await _is_made_here(call.context, call.mount, stored):

@@ -25,7 +25,14 @@ from ..forms import BOOLEAN, ENVIRONMENT, GUID, TENANT, effective, schemas, sett
 from ..messages import DELETE, READ, WRITE, Answer
 from ..mounts import Mount
 from ..provider import Client
-from ..rotation import AppliedForm, commit_config, read_warnings, root_password_expiration, with_applied
+from ..rotation import (
+    AppliedForm,
+    commit_config,
+    prove_if_asked,
+    read_warnings,
+    root_password_expiration,
+    with_applied,
+)
 from ..routing import PROVIDER, Call, route
 from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
 from .ceiling import FIELDS, Ceiling, resolved
@@ -111,8 +118,9 @@ async def write_config(call: Call) -> Answer:
     config = with_default_token_ttl(evolve(stored, **await with_applied(call, stored, given)))
     new = effective(config, environment)
     root_credential.check(config, environment)
+    client = client_of(context, call.mount, new, version_of(found), call.deadline)
+    await prove_if_asked(call, client)
     if config.has_names:
-        client = client_of(context, call.mount, new, version_of(found), call.deadline)
         config = await resolved(
             replace(client, owner=f"{call.mount.id}:{call.request_id}", mount=""), config, new.subscription_id
         )

@@ -51,7 +51,7 @@ TUNING: Final = {
     "force_no_cache": "accepted, as clients send it; there is no such cache",
 }
 DELAYS: Final = dict.fromkeys(("retry_delay", "max_retry_delay"), "in nanoseconds")
-APPLIED: Final = dict.fromkeys(("applied", "replace_root_secret"), "how to write, not what")
+APPLIED: Final = dict.fromkeys(("applied", "replace_root_secret", "verify"), "how to write, not what")
 FORCE: Final = {"force": "how to write, not what", **APPLIED}
 CEILING: Final = dict.fromkeys(LISTS, "it would stop the roles of other rows; `test_ceiling` reads it back")
 LOGINS: Final = {"tenant_id": "tenant", "resource": "https://resource"}
