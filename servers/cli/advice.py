@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -14,6 +13,7 @@ from cloudid_core.advice import PLACEHOLDER, advice_on, fill
 from cloudid_core.mounts import BUILT_IN
 
 from ..paths import mount_of
+from ..typed import typed
 
 LOGIN_MOUNT: Final = "auth/cloud"
 """Where a command looks for roles of logins without `--mount`."""
@@ -48,11 +48,11 @@ def filled_advice(codes: Iterable[str], names: Mapping[str, str], *, this: str =
     if advice is None:
         return None
     takes_mount = advice.command.endswith("--role ROLE") and (names.get("mount") or LOGIN_MOUNT) != LOGIN_MOUNT
-    typed = f"{advice.command} --mount MOUNT" if takes_mount else advice.command
-    quoted = {name: shlex.quote(value) for name, value in names.items() if value}
-    command = fill(in_commands(typed), quoted)
+    command = f"{advice.command} --mount MOUNT" if takes_mount else advice.command
+    quoted = {name: typed(value) for name, value in names.items() if value}
+    command = fill(in_commands(command), quoted)
     is_usable = advice.command != this and not PLACEHOLDER.search(command)
-    cause, fix = (fill(in_commands(text), names) for text in (advice.cause, advice.fix))
+    cause, fix = (fill(in_commands(text), quoted) for text in (advice.cause, advice.fix))
     return Filled(cause, fix, command if is_usable else "")
 
 
@@ -76,4 +76,4 @@ def _command(method: str, path: str, body: str | None) -> str:
     except ValueError:
         return f"cloudid {VERBS[method]} {path} {body}"
     words = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in fields.items()]
-    return " ".join(["cloudid", VERBS[method], path, *map(shlex.quote, words)])
+    return " ".join(["cloudid", VERBS[method], path, *map(typed, words)])

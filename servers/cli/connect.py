@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -14,14 +13,16 @@ from typing import Any, Final
 import click
 from attrs import frozen
 
+from cloudid_core.errors import Code
 from cloudid_core.mounts import AUTH, SECRET
-from cloudid_core.permissions.table import CHECK, FEATURES, Api, Feature, features_of
+from cloudid_core.permissions.table import CHECK, FEATURES, Api, Feature, Need, features_of
 from cloudid_core.values.secret import Secret
 
 from ..client import RESOURCE, Address, Service, ServiceRefused
 from ..settings import http_address
 from ..terminal import Exit, Failed, Output, show_progress, table, with_output, without_slashes
 from ..transcripts import Tenant, record
+from ..typed import typed
 from .connection import service_with_token, tell, told, with_address
 from .words import read_secret
 
@@ -29,6 +30,11 @@ GRAPH: Final = "00000003-0000-0000-c000-000000000000"
 OWNED: Final = "Application.ReadWrite.OwnedBy"
 PAUSE: Final = 5.0
 MARKS: Final = {True: "✓", None: "?", False: "✗"}
+NOT_WISHED: Final = "–"
+"""The mark of what is not granted, and was not wished for."""
+NOT_YET: Final = frozenset({Code.PROVIDER_SECRET_REFUSED.wire, Code.PROVIDER_APPLICATION_UNKNOWN.wire})
+"""Codes of refusals that pass by themselves when application and secret were made just now."""
+UNTOLD: Final = "the service does not say"
 UNSEEN: Final = "the tenant may show it late; to be sure, run this command again in a quarter of an hour"
 LATE: Final = "what was granted just now can take minutes to be known everywhere: run this command again"
 
@@ -75,9 +81,10 @@ def azure(
 
     Without --client-id it prints the commands of az that make an application with the rights that the features need,
     and no others; the last one hands the secret to this command. With --client-id it writes the configuration of the
-    mount (MOUNT: auth/cloud, or a secrets engine like cloud), asks the provider through the service what the
-    application may do, and prints commands for what is missing. If the provider gives no token, the mount gets back the
-    configuration from before, unless its secret cannot be read. Exit code 1: something is missing or unknown.
+    mount (MOUNT: auth/cloud, or a secrets engine like cloud). The service first gets a token with it: if Azure refuses,
+    the mount stays as it was. Then it shows what the application may do, and prints commands for what is missing. Exit
+    code 1: the token is refused, or something is missing or unknown. --client-id alone shows what the mount's own
+    configuration may do, and nothing counts as missing.
 
     With --record it needs no server: it does once with the tenant all that a service does, and writes what the tenant
     answers, without ids and secrets. FILE.store tells what is to be removed: after a crash, run it again.
@@ -94,17 +101,15 @@ def azure(
         place = Tenant(tenant, subscriptions[0], resource_group, client_id, _secret(client_secret), machine)
         return _record(place, Path(transcript), provider, output)
     kind = AUTH if mount.startswith("auth/") else SECRET
-    features = _features(kind, wished or _asked("features", "name", [each.name for each in features_of(kind)]))
-    tenant = tenant or _asked("tenants", "id")[0]
-    plan = Plan(mount, tenant, subscriptions or _asked("subscriptions", "id"), features)
-    if kind == SECRET and not plan.subscriptions:
-        raise click.UsageError("a secrets engine needs a subscription")
+    plan = _plan(kind, mount, tenant, subscriptions, wished, is_alone=bool(client_id) and not wished)
     if not client_id:
         click.echo("\n".join(plan.commands()))
         return Exit.DONE
+    secret = _secret(client_secret) if client_secret else Secret()
     with told(mount=plan.mount):
-        service = service_with_token(address)
-        found = _tried(service, plan, client_id, _secret(client_secret) if client_secret else Secret(), wait)
+        service, until = service_with_token(address), time.monotonic() + wait
+        _write(service, plan, client_id, secret, until)
+        found = _proof(service, plan, client_id, until)
     rows, mending = list(found.rows()), list(found.mending(client_id))
     if found.unknown:
         names = ", ".join(found.unknown)
@@ -113,7 +118,21 @@ def azure(
     output.text(
         "\n".join(lines), {"proof": [dict(zip(("granted", "what", "found"), row, strict=True)) for row in rows]}
     )
-    return Exit.DONE if all(mark == MARKS[True] for mark, *_ in rows) else Exit.FAILED
+    return Exit.DONE if found.is_enough else Exit.FAILED
+
+
+def _plan(
+    kind: str, mount: str, tenant: str, subscriptions: tuple[str, ...], wished: Sequence[str], *, is_alone: bool
+) -> Plan:
+    """Return what is to be connected; what no option says is asked for, but for a mount that has it already."""
+    if is_alone:
+        return Plan(mount, tenant, subscriptions, features_of(kind), is_wished=False)
+    features = _features(kind, wished or _asked("features", "name", [each.name for each in features_of(kind)]))
+    tenant = tenant or _asked("tenants", "id")[0]
+    plan = Plan(mount, tenant, subscriptions or _asked("subscriptions", "id"), features)
+    if kind == SECRET and not plan.subscriptions:
+        raise click.UsageError("a secrets engine needs a subscription")
+    return plan
 
 
 def _record(tenant: Tenant, file: Path, provider: str, output: Output) -> int:
@@ -175,6 +194,8 @@ class Plan:
     tenant: str
     subscriptions: tuple[str, ...]
     features: tuple[Feature, ...]
+    is_wished: bool = True
+    """Whether the features were named; otherwise they are all that there are, and none has to be granted."""
 
     @property
     def name(self) -> str:
@@ -188,15 +209,20 @@ class Plan:
         """The least permissions of the features."""
         return sorted({need.any_of[0] for each in self.features for need in each.needs if need.api is api})
 
-    def configuration(self, client_id: str, secret: Secret) -> dict[str, str]:
-        more = {"resource": RESOURCE} if self.mount.startswith("auth/") else {"subscription_id": self.subscriptions[0]}
-        return {"tenant_id": self.tenant, "client_id": client_id, "client_secret": secret.reveal(), **more}
+    def configuration(self, client_id: str, secret: Secret) -> dict[str, Any]:
+        """Return the fields to write: those that were given, and that the service proves them first."""
+        fields = {"client_id": client_id, "client_secret": secret.reveal(), "tenant_id": self.tenant}
+        if not self.mount.startswith("auth/"):
+            fields["subscription_id"] = next(iter(self.subscriptions), "")
+        elif secret and self.tenant:
+            fields["resource"] = RESOURCE
+        return {**{name: value for name, value in fields.items() if value}, "verify": True}
 
     def commands(self) -> Iterator[str]:
         """All that make the application and grant its rights; the last one continues with the configuration."""
-        yield f"# as an administrator, after: az login --tenant {shlex.quote(self.tenant)}"
+        yield f"# as an administrator, after: {typed('az', 'login', '--tenant', self.tenant)}"
         yield "set -eu"
-        yield f"APP=$(az ad app create --display-name {shlex.quote(self.name)} --query appId -o tsv)"
+        yield f"APP=$(az ad app create --display-name {typed(self.name)} --query appId -o tsv)"
         yield "PRINCIPAL=$(az ad sp create --id $APP --query id -o tsv)"
         yield from self.grants(self.needs(Api.RESOURCES), self.scopes)
         yield from self.consents(self.needs(Api.DIRECTORY))
@@ -205,7 +231,7 @@ class Plan:
         again += [word for each in self.subscriptions for word in ("--subscription", each)]
         again += [word for each in features for word in ("--feature", each)]
         yield "az ad app credential reset --id $APP --display-name cloudid --query password -o tsv |"
-        yield f"  {shlex.join(again)} --client-id $APP --client-secret - --wait 300"
+        yield f"  {typed(*again)} --client-id $APP --client-secret - --wait 300"
 
     def grants(self, actions: Sequence[str], scopes: Sequence[str]) -> Iterator[str]:
         """A custom role of these actions, assigned at these scopes. Its name is that of no other set of them."""
@@ -213,17 +239,17 @@ class Plan:
             return
         name = f"{self.name} {sha256(json.dumps([actions, scopes]).encode()).hexdigest()[:8]}"
         role = {"Name": name, "Description": "What cloudid needs", "AssignableScopes": scopes, "Actions": actions}
-        yield f"az role definition create -o none --role-definition {shlex.quote(json.dumps(role))}"
+        yield f"az role definition create -o none --role-definition {typed(json.dumps(role))}"
         for scope in scopes:
             yield (
-                f"az role assignment create -o none --role {shlex.quote(name)} --scope {shlex.quote(scope)}"
+                f"az role assignment create -o none --role {typed(name)} --scope {typed(scope)}"
                 " --assignee-object-id $PRINCIPAL --assignee-principal-type ServicePrincipal"
             )
 
     def consents(self, permissions: Sequence[str]) -> Iterator[str]:
         """Application permissions in the directory, and an administrator's consent."""
         for each in permissions:
-            query = shlex.quote(f"appRoles[?value=='{each}'].id")
+            query = typed(f"appRoles[?value=='{each}'].id")
             role = f"az ad sp show --id {GRAPH} --query {query} -o tsv"
             yield f"az ad app permission add --id $APP --api {GRAPH} --api-permissions $({role})=Role"
         if OWNED in permissions:
@@ -233,120 +259,138 @@ class Plan:
 
 
 @frozen
+class Verdict:
+    """Whether a permission of this client's own table is granted; `None`: it is not known, for this reason."""
+
+    need: Need
+    granted: bool | None
+    reason: str = ""
+
+
+@frozen
 class Proof:
-    """What the provider answered: for each scope the answer of `permissions`."""
+    """What Azure grants: for each scope the answer of `permissions`.
+
+    Names of permissions come from this client's own table. A service that was taken over could name any, and choose its
+    own rights so.
+    """
 
     plan: Plan
     answers: Mapping[str, Mapping[str, Any]]
-    warnings: tuple[str, ...]
 
     @property
-    def is_accepted(self) -> bool:
-        """Whether the provider gave a token, for the directory or for a subscription."""
-        needs = [need for scope in self.answers for need in self._needs(scope)]
-        knows_directory = any(answer["directory"] is not None for answer in self.answers.values())
-        return knows_directory or any(need["granted"] is not None for need in needs)
+    def is_enough(self) -> bool:
+        return not self.plan.is_wished or all(mark == MARKS[True] for mark, *_ in self.rows())
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
         """Token, directory and each subscription, then each feature."""
-        first = next(iter(self.answers.values()))
-        known = first["directory"] is not None
-        yield MARKS[self.is_accepted or None], "token", "accepted" if self.is_accepted else " ".join(self.warnings)
-        found = ", ".join(first["directory"] or ()) or "no permissions"
-        yield MARKS[known or None], "directory", found if known else "unknown"
-        for scope in self.plan.scopes:
-            needs = [need for need in self._needs(scope) if need["api"] == Api.RESOURCES.value]
-            missing = [need["any_of"][0] for need in needs if need["granted"] is False]
-            unknown = next((need["reason"] for need in needs if need["granted"] is None), "")
-            mark = MARKS[False if missing else None if unknown else True]
-            yield mark, scope, f"missing: {', '.join(sorted({*missing}))}" if missing else unknown or "granted"
-        for each in self.plan.features:
-            granted = [need["granted"] for scope in self.answers for need in self._needs(scope, each.name)]
-            yield MARKS[False if False in granted else None if None in granted else True], each.name, each.doc
+        yield MARKS[True], "token", "accepted"
+        directory = next(iter(self.answers.values()))["directory"]
+        yield MARKS[True if directory is not None else None], "directory", _named(directory)
+        if self.plan.is_wished:
+            yield from map(self._row_of_scope, self.plan.scopes)
+        yield from map(self._row_of_feature, self.plan.features)
+
+    def _row_of_scope(self, scope: str) -> tuple[str, str, str]:
+        verdicts = [one for one in self._verdicts(scope) if one.need.api is Api.RESOURCES]
+        missing = {one.need.any_of[0] for one in verdicts if one.granted is False}
+        if missing:
+            return MARKS[False], scope, f"missing: {', '.join(sorted(missing))}"
+        reason = next((one.reason for one in verdicts if one.granted is None), "")
+        return MARKS[None if reason else True], scope, reason or "granted"
+
+    def _row_of_feature(self, feature: Feature) -> tuple[str, str, str]:
+        verdicts = [one for scope in self.answers for one in self._verdicts(scope, feature)]
+        if any(one.granted is False for one in verdicts):
+            wished = MARKS[False], feature.name, feature.doc
+            return wished if self.plan.is_wished else (NOT_WISHED, feature.name, "not granted")
+        reason = next((one.reason for one in verdicts if one.granted is None), "")
+        return MARKS[None if reason else True], feature.name, reason or "granted"
 
     def mending(self, client_id: str) -> Iterator[str]:
-        """The commands that grant what is missing."""
-        missing = [
-            (scope, need)
-            for scope in self.answers
-            for need in self._needs(scope)
-            if need["granted"] is False and _is_known(need)
-        ]
-        directory = sorted({need["any_of"][0] for _, need in missing if need["api"] == Api.DIRECTORY.value})
-        if missing:
-            yield f"APP={shlex.quote(client_id)}"
-            yield "PRINCIPAL=$(az ad sp show --id $APP --query id -o tsv)"
-        for scope in self.answers:
-            actions = {need["any_of"][0] for at, need in missing if at == scope and need["api"] == Api.RESOURCES.value}
+        """The commands that grant what is missing, at the scopes that the caller named."""
+        missing = {
+            scope: [one.need for one in self._verdicts(scope) if one.granted is False] for scope in self.plan.scopes
+        }
+        if not self.plan.is_wished or not any(missing.values()):
+            return
+        yield f"APP={typed(client_id)}"
+        yield "PRINCIPAL=$(az ad sp show --id $APP --query id -o tsv)"
+        for scope, needs in missing.items():
+            actions = {need.any_of[0] for need in needs if need.api is Api.RESOURCES}
             yield from self.plan.grants(sorted(actions), [scope])
-        yield from self.plan.consents(directory)
+        every = [need for needs in missing.values() for need in needs]
+        yield from self.plan.consents(sorted({need.any_of[0] for need in every if need.api is Api.DIRECTORY}))
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The permissions that the service calls missing and that this client's own table does not have."""
-        needs = [need for scope in self.answers for need in self._needs(scope)]
-        return tuple(sorted({str(need["any_of"][0]) for need in needs if not _is_known(need)}))
+        """The permissions that the service asks for and that this client's own table does not have."""
+        names = [each.name for each in self.plan.features]
+        told = [
+            need
+            for answer in self.answers.values()
+            for each in answer["features"]
+            if each["feature"] in names
+            for need in each["needs"]
+        ]
+        known = {(need.api.value, need.any_of) for need in KNOWN}
+        return tuple(sorted({str(need["any_of"][0]) for need in told if _key(need) not in known}))
 
-    def _needs(self, scope: str, feature: str = "") -> list[Mapping[str, Any]]:
-        names = [feature] if feature else [each.name for each in self.plan.features]
-        return [need for each in self.answers[scope]["features"] if each["feature"] in names for need in each["needs"]]
+    def _verdicts(self, scope: str, *features: Feature) -> Iterator[Verdict]:
+        """What the service says of each permission that these features need; without any, all of the plan."""
+        told = {each["feature"]: each["needs"] for each in self.answers[scope]["features"]}
+        for feature in features or self.plan.features:
+            for need in feature.needs:
+                said = [one for one in told.get(feature.name, ()) if _key(one) == (need.api.value, need.any_of)]
+                yield from [Verdict(need, one["granted"], one["reason"]) for one in said] or [
+                    Verdict(need, None, UNTOLD)
+                ]
 
 
-def _is_known(need: Mapping[str, Any]) -> bool:
-    """Whether this client's own table has a permission: a service could name any, and choose its own rights so."""
-    return any(
-        need["api"] == known.api.value and tuple(need["any_of"]) == known.any_of
-        for kind in FEATURES
-        for feature in features_of(kind)
-        for known in feature.needs
-    )
+KNOWN: Final = tuple(need for kind in FEATURES for feature in features_of(kind) for need in feature.needs)
+"""Every permission of this client's own table."""
 
 
-def _tried(service: Service, plan: Plan, client_id: str, secret: Secret, wait: float) -> Proof:
-    """The proof of a configuration. If the provider gives no token for it, the mount gets back what it had before."""
+def _key(need: Mapping[str, Any]) -> tuple[object, tuple[str, ...]]:
+    return need["api"], tuple(need["any_of"])
+
+
+def _named(directory: Sequence[str] | None) -> str:
+    """The granted permissions in the directory that are in this client's own table, and how many others there are."""
+    if directory is None:
+        return "unknown"
+    own = {name for need in KNOWN if need.api is Api.DIRECTORY for name in need.any_of}
+    names = [name for name in directory if name in own]
+    others = len(directory) - len(names)
+    return ", ".join([*names, *([f"{others} that cloudid does not use"] if others else [])]) or "no permissions"
+
+
+def _write(service: Service, plan: Plan, client_id: str, secret: Secret, until: float) -> None:
+    """Write the configuration, which the service proves first. What may pass by itself is tried until this time."""
     path = f"{plan.mount}/config"
-    identity = {"tenant_id": plan.tenant, "client_id": client_id}
-    fields = plan.configuration(client_id, secret) if secret else identity
-    before = _configured(service, path, fields)
-    service.write(path, fields)
-    found: Proof | None = None
-    try:
-        found = _proof(service, plan, identity, wait)
-    finally:
-        if (found is None or not found.is_accepted) and before != fields:
-            _restore(service, path, before)
-    return found
+    while True:
+        try:
+            service.write(path, plan.configuration(client_id, secret))
+        except ServiceRefused as refusal:
+            if not NOT_YET.intersection(refusal.codes) or time.monotonic() >= until:
+                tell(f"nothing was written: {path} is as it was")
+                raise
+        else:
+            return
+        show_progress("Azure does not accept the application or its secret yet ...")
+        time.sleep(PAUSE)
 
 
-def _configured(service: Service, path: str, fields: Iterable[str]) -> dict[str, Any]:
-    """What some fields are now. `None`: it cannot be read, as most secrets; no field: nothing is configured."""
-    try:
-        data = service.read(path)["data"]
-    except ServiceRefused as refusal:
-        if refusal.status == 404:
-            return {}
-        data = {}
-    return {name: data.get(name) for name in fields}
-
-
-def _restore(service: Service, path: str, before: Mapping[str, Any]) -> None:
-    if None in before.values():
-        tell(f"{path} stays as it was written just now: what it had before cannot be read")
-    elif before:
-        service.write(path, before)
-        tell(f"the provider gave no token: {', '.join(before)} in {path} are again what they were before")
-
-
-def _proof(service: Service, plan: Plan, identity: Mapping[str, str], wait: float) -> Proof:
-    """What the provider says, asked again for so many seconds while something is missing."""
-    until = time.monotonic() + wait
+def _proof(service: Service, plan: Plan, client_id: str, until: float) -> Proof:
+    """What Azure grants, looked up until this time while something is missing."""
     while True:
         # with a new token: one from before holds what was granted then
-        service.write(f"{plan.mount}/config", identity)
+        service.write(f"{plan.mount}/config", {"client_id": client_id})
         answers = {scope: service.read(f"{plan.mount}/permissions", scope=scope) for scope in plan.scopes or [""]}
-        said = dict.fromkeys(str(each) for answer in answers.values() for each in answer.get("warnings") or ())
-        proof = Proof(plan, {scope: answer["data"] for scope, answer in answers.items()}, tuple(said))
-        if time.monotonic() >= until or all(mark == MARKS[True] for mark, *_ in proof.rows()):
+        for warning in dict.fromkeys(str(each) for answer in answers.values() for each in answer.get("warnings") or ()):
+            tell(f"warning: {warning}")
+        proof = Proof(plan, {scope: answer["data"] for scope, answer in answers.items()})
+        if time.monotonic() >= until or proof.is_enough:
             show_progress("")
             return proof
         show_progress("not everything that was granted is known everywhere yet ...")

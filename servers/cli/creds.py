@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping
 from typing import Final
 
@@ -23,6 +22,7 @@ from ..client import (
     variables_of,
 )
 from ..terminal import Failed, Output, with_output, without_slashes
+from ..typed import typed
 from .connection import Executing, executing, service_with_token, tell, told, with_address
 
 FORMS: Final[Mapping[str, tuple[Mapping[str, str], ...]]] = {
@@ -116,7 +116,7 @@ def _print(form: str, issued: Mapping[str, str]) -> None:
     if form == GITHUB:
         click.echo(f"::add-mask::{issued.get('client_secret', '')}", err=True)
     if form in SHELLS:
-        click.echo("\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
+        click.echo("\n".join(f"export {name}={typed(value)}" for name, value in variables.items()))
     else:
         click.echo(dotenv(variables), nl=False)
 

@@ -22,6 +22,7 @@ from cloudid_core.errors import CloudidError
 from cloudid_core.values.secret import Secret
 
 from ..machine import why_unreadable
+from ..typed import typed
 from .service import is_address, is_same_address
 from .variables import TOKENS
 
@@ -69,7 +70,7 @@ def find_token(variables: Mapping[str, str], url: str, warn: Callable[[str], Non
     elif not is_same_address(login.address, url):
         raise TokenOfAnotherAddress(
             f"the token in {path} was issued by {login.address} and is not sent to {url}: log in there with "
-            f"cloudid login --address {url}, or leave the address out"
+            f"{typed('cloudid', 'login', '--address', url)}, or leave the address out"
         )
     return login.token
 

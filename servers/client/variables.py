@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from typing import Final
+
+from ..typed import typed
 
 AZURE: Final = {
     "client_id": "AZURE_CLIENT_ID",
@@ -42,4 +43,4 @@ def dotenv(variables: Mapping[str, str]) -> str:
 
 def _quoted(value: str) -> str:
     """Quote only where a shell needs it: `docker run --env-file` takes quotes for a part of the value."""
-    return value if _PLAIN.fullmatch(value) else shlex.quote(value)
+    return value if _PLAIN.fullmatch(value) else typed(value)

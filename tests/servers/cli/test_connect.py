@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,15 +16,25 @@ from cloudid_core.mounts import AUTH, SECRET
 from cloudid_core.permissions.table import features_of
 from tests.pages.runner import PROGRAMS
 
+from ..client.test_service import Fake, ok
 from ..client_site import ROOT as ROOT_TOKEN
-from ..client_site import Site
-from ..running import PATIENCE, ROOT
+from ..client_site import Site, client_site
+from ..running import PATIENCE, ROOT, SERVERS
 from .shell import Shell, Shown
 
-pytestmark = pytest.mark.one_server
+SETTINGS: Final = "[service]\nsettle_time = 1\n"
+"""Azure is thought to know everything after a second, so that a refused secret is not tried for long."""
 
 ID: Final = "00000000-0000-0000-0000-000000000001"
 MOUNTS: Final = {"auth/cloud": AUTH, "cloud": SECRET}
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    settings = tmp_path_factory.mktemp("settings") / "cloudid.toml"
+    settings.write_text(SETTINGS)
+    with client_site(request.param, "--settings", str(settings)) as site:
+        yield site
 
 
 @pytest.fixture(autouse=True)
@@ -98,35 +109,74 @@ def test_an_empty_secret_is_not_written(site: Site, cloudid: Shell) -> None:
     assert (shown.code, json.loads(shown.err)["errors"]) == (1, [f"the secret in {os.devnull} is empty"])
 
 
-def test_a_wrong_secret_is_told_with_the_providers_code(site: Site, cloudid: Shell, tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("canary-of-a-secret")
-    client = site.application["client_id"]
-    shown = cloudid(
-        *words(site, "cloud", "azure_roles"), "--client-id", client, "--client-secret", str(tmp_path / "secret")
-    )
-    assert (shown.code, "AADSTS7000215" in shown.out, "canary" in shown.out + shown.err) == (1, True, False)
-    assert set(marks(shown).values()) == {"?"}
-
-
-@pytest.mark.parametrize("secret", ["", "wrong"])
+@pytest.mark.parametrize(
+    "fields", [{"client_secret": "canary-of-a-secret"}, {"client_id": ID}, {"tenant": ID}], ids=str
+)
 @pytest.mark.parametrize("mount", MOUNTS)
-def test_what_gives_no_token_leaves_a_mount_as_it_was(
-    site: Site, cloudid: Shell, tmp_path: Path, mount: str, secret: str
+def test_what_azure_refuses_leaves_a_mount_that_works(
+    site: Site, cloudid: Shell, tmp_path: Path, mount: str, fields: dict[str, str]
 ) -> None:
-    """Unless its secret cannot be read, which is told: that of a secrets engine."""
     before = site.ask("GET", f"{mount}/config")["data"]
+    (tmp_path / "secret").write_text(fields.get("client_secret", site.application["client_secret"]))
     feature = "virtual machines" if MOUNTS[mount] == AUTH else "azure_roles"
-    typed = [*words(site, mount, feature), "--tenant", ID, "--client-id", before["client_id"]]
-    if secret:
-        (tmp_path / "secret").write_text(secret)
-        typed += ["--client-secret", str(tmp_path / "secret")]
-    shown = cloudid(*typed)
-    after = site.ask("GET", f"{mount}/config")["data"]
-    is_restored = not secret or "client_secret" in before
-    assert (shown.code, after == before) == (1, is_restored)
-    assert ("again what they were before" if is_restored else "cannot be read") in shown.err
-    root = {name: site.application[name] for name in ("client_id", "client_secret")}
-    site.ask("POST", f"{mount}/config", {**before, **root})
+    typed = [*words(site, mount, feature), "--tenant", fields.get("tenant", site.world["tenant"])]
+    client = fields.get("client_id", before["client_id"])
+    shown = cloudid(*typed, "--client-id", client, "--client-secret", str(tmp_path / "secret"))
+    assert (shown.code, shown.out.count("canary"), shown.err.count("canary")) == (1, 0, 0)
+    assert f"nothing was written: {mount}/config is as it was" in shown.err
+    assert "AADSTS" in shown.err + shown.out
+    assert site.ask("GET", f"{mount}/config")["data"] == before
+    assert site.ask("GET", "cloud/creds/reader")["data"]["client_secret"]
+
+
+@pytest.mark.parametrize("mount", MOUNTS)
+def test_the_client_id_alone_shows_what_the_mount_may_do(
+    site: Site, cloudid: Shell, tmp_path: Path, mount: str
+) -> None:
+    """Nothing is asked, nothing counts as missing, and no command is printed."""
+    client = site.ask("GET", f"{mount}/config")["data"]["client_id"]
+    run(site, cloudid(*words(site, mount, "rotate-root", subscriptions=1)).out, tmp_path)
+    client = site.ask("GET", f"{mount}/config")["data"]["client_id"]
+    shown = cloudid("connect", "azure", mount, "--client-id", client)
+    assert shown.code == 0
+    found = marks(shown)
+    assert found.keys() == {"token", "directory", *(each.name for each in features_of(MOUNTS[mount]))}
+    assert (found["token"], found["rotate-root, scheduled rotation"]) == ("✓", "✓")
+    assert "–" in found.values()
+    assert "az " not in cloudid("connect", "azure", mount, "--client-id", client, "--format", "table").out
+
+
+NAMES: Final = ("$(touch x)", "`touch x`", "'; touch x; '", "a b", '"$(touch x)"')
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_name_in_a_printed_command_is_run(site: Site, cloudid: Shell, tmp_path: Path, name: str) -> None:
+    """Whatever is named so: the mount, the tenant, a subscription."""
+    typed = ["connect", "azure", f"cloud{name}", "--tenant", name, "--subscription", name, "--feature", "azure_roles"]
+    printed = cloudid(*typed)
+    assert printed.code == 0
+    subprocess.run(
+        ["sh", "-c", f"az() {{ cat > /dev/null; }}; cloudid() {{ cat > /dev/null; }}; cd {tmp_path}\n{printed.out}"],
+        stdin=subprocess.DEVNULL,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_permissions_that_a_service_invents_are_not_granted(cloudid: Shell) -> None:
+    """A stolen node would choose its own rights: names in commands and in the table are the client's own."""
+    need = {"api": "resource manager", "any_of": ["$(touch x)"], "scope": "/", "granted": False, "reason": ""}
+    invented = {"feature": "reconcile", "granted": False, "needs": [need, {**need, "api": "directory"}]}
+    data = {"directory": ["$(touch x)"], "scopes": ["/"], "features": [invented], "missing": []}
+    with Fake([ok(**data)]).serving() as fake:
+        cloudid.set(VAULT_ADDR=fake.url)
+        typed = ["connect", "azure", "cloud", "--tenant", ID, "--subscription", ID, "--feature", "reconcile"]
+        shown = cloudid(*typed, "--client-id", ID, "--format", "table")
+    assert shown.code == 1
+    assert "touch" not in shown.out
+    assert "1 that cloudid does not use" in shown.out
+    assert "does not know these permissions and prints no command for them: $(touch x)" in shown.err
 
 
 @pytest.mark.parametrize("features", [(), ("roles",), ("nothing of the kind",)])
