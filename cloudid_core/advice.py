@@ -175,7 +175,7 @@ _COMMON: Final[Mapping[Code, Advice]] = {
         "What the mount proves itself with cannot be read.", "Do what the text of the error says.", PERMISSIONS
     ),
     Code.PROVIDER_SECRET_REFUSED: Advice(
-        "The client secret of the mount is wrong or expired, a line break ends it, or its id was written in place of it.",
+        "The mount's client secret is wrong or expired, ends with a line break, or is the secret's id, not its value.",
         "Write a new `client_secret` to the mount's configuration, or correct the variable that the text names.",
         PERMISSIONS,
     ),
