@@ -6,8 +6,9 @@ Sources: OpenID Connect Discovery 1.0 and RFC 7517. A tenant has two documents, 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Final
 
 import msgspec
@@ -16,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt import PyJWK, PyJWTError
 
 from ..clouds import Cloud
-from ..effects import HttpRequest, HttpResponse, Now, gather, together
+from ..effects import HttpRequest, HttpResponse, Now, gather, in_turns, together
 from ..errors import ProviderProblem
 from ..values import GUID
 from ..values.guid import guid
@@ -34,6 +35,9 @@ ANY_TENANT: Final = "{tenantid}"
 """Stands for the tenant's id in the issuer of a key that several tenants share."""
 
 MOST_KEYS: Final = 100
+AT_ONCE: Final = 16
+"""So many keys of a document are imported before other requests go on: the largest takes a millisecond or two."""
+
 _LONGEST_TEXT: Final = 512
 _LONGEST_NUMBER: Final = 1400  # characters of base64url for `LONGEST_KEY` bits
 _ISSUER: Final = re.compile(rf"https?://[!-~]+/({GUID.pattern})/(?:v2\.0)?")
@@ -93,8 +97,8 @@ async def discover(cloud: Cloud, tenant: str, budget: RetryBudget) -> Published:
     tenant_id = _tenant_id(documents, tenant)
     issuers = frozenset(document.issuer for document in documents)
     answered = await gather([_get(address, budget) for address in addresses])
-    found = [usable_keys(read(answer, KeyDocument), tenant_id, issuers) for answer in answered]
-    keys = {kid: key for each in found for kid, key in each.items()}
+    published = [raw for answer in answered for raw in read(answer, KeyDocument).keys]
+    keys = dict(await in_turns(published, partial(_usable, tenant_id, issuers), AT_ONCE))
     if not keys:
         raise nonsense()
     return Published(tenant_id, issuers, keys)
@@ -111,12 +115,18 @@ async def _document(address: str, budget: RetryBudget) -> _Document | ProviderPr
 
 def usable_keys(document: KeyDocument, tenant_id: str, issuers: frozenset[str]) -> dict[str, RSAPublicKey]:
     """The keys that verify tokens of a tenant, by key id. One of another shape is left out: it spoils no other."""
-    keys: list[_Key] = []
-    for raw in document.keys:
-        with suppress(ValueError, RecursionError):
-            keys.append(msgspec.json.decode(raw, type=_Key))
-    imported = ((key.kid or key.x5t or "", _import(key)) for key in keys if _is_for(key, tenant_id, issuers))
-    return {kid: key for kid, key in imported if key is not None and 0 < len(kid) <= _LONGEST_TEXT}
+    return {kid: key for raw in document.keys for kid, key in _usable(tenant_id, issuers, raw)}
+
+
+def _usable(tenant_id: str, issuers: frozenset[str], raw: msgspec.Raw) -> Iterator[tuple[str, RSAPublicKey]]:
+    """Yield the id and the key, if it can be used."""
+    try:
+        said = msgspec.json.decode(raw, type=_Key)
+    except (ValueError, RecursionError):
+        return
+    kid = said.kid or said.x5t or ""
+    if 0 < len(kid) <= _LONGEST_TEXT and _is_for(said, tenant_id, issuers) and (key := _import(said)) is not None:
+        yield kid, key
 
 
 async def _get(address: str, budget: RetryBudget) -> HttpResponse:
