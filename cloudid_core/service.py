@@ -113,7 +113,7 @@ class Service:
         self._refresh_at: Instant = 0.0
         self._audiences_are_listed = False
         self._look_at: Instant = 0.0
-        self._owed: dict[int, Held] = {}
+        self._owed: dict[int, Held] = context.node.owed
         """What no caller received, by its identity, until it is given back. `upkeep` begins with the first."""
         self._giving_back = 0
         """For how many of them a caller or its host tries at the moment."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from attrs import define, field, frozen
 
@@ -70,6 +70,9 @@ class Node:
 
     count_again_at: Instant = 0.0
     """Until when that is good enough."""
+
+    owed: dict[int, Any] = field(factory=dict[int, Any])
+    """What no caller received, by its identity, until it is given back. The service keeps it, oldest first."""
 
     last_look_failed: bool = False
     """Whether the last look at the store failed, which also writes to it."""

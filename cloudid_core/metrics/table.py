@@ -136,6 +136,8 @@ METRICS: Final = tuple(
         "gauge node cloudid_can_serve least": "1 if requests may come to this node, otherwise 0.",
         "gauge node cloudid_problems{code}": "Occurrences of each problem that sys/health tells.",
         "gauge node cloudid_leads": "1 if this node does the background work.",
+        "gauge node cloudid_not_given_back": "Leases, tokens and wrapped answers that no caller received and that the "
+        "store did not take back yet.",
         "gauge node cloudid_nodes": "How many nodes serve the store, as far as this one knows.",
         "gauge node cloudid_start_timestamp_seconds least": "When the service of this node was opened.",
         "gauge node cloudid_swept_timestamp_seconds": "When this node last removed dead tokens from the store; 0: "

@@ -102,6 +102,7 @@ def node_numbers(context: Context, now: Instant) -> Numbers:
     put(numbers, "cloudid_info", 1, (VERSION, node.id))
     put(numbers, "cloudid_can_serve", node.can_serve)
     put(numbers, "cloudid_leads", node.leader == node.id)
+    put(numbers, "cloudid_not_given_back", len(node.owed))
     put(numbers, "cloudid_nodes", len(node.others) + 1)
     put(numbers, "cloudid_start_timestamp_seconds", node.started_at)
     put(numbers, "cloudid_swept_timestamp_seconds", node.swept_at)

@@ -192,6 +192,12 @@ def held_token(world: Installation) -> tuple[str, Held]:
     return token, Held(token=world.perform(find_by_text(world.context, token)))
 
 
+def not_given_back(world: Installation) -> float:
+    """What the metric says."""
+    [number] = world.service.numbers(world.clock)["cloudid_not_given_back"][()]
+    return number
+
+
 def test_what_a_failing_store_does_not_take_back_is_left_to_the_next_upkeep() -> None:
     """No program of a request waits for the store longer than some tries take, however long the store is away."""
     world = Failing()
@@ -200,9 +206,10 @@ def test_what_a_failing_store_does_not_take_back_is_left_to_the_next_upkeep() ->
     with pytest.raises(StoreFailed):
         world.perform(world.service.give_back(held))
     assert world.failures == 0
+    assert not_given_back(world) == 1
     world.perform(world.service.upkeep())
     assert not is_valid(world, token)
-    assert not world.service._owed
+    assert not_given_back(world) == 0
 
 
 def test_an_undelivered_answer_is_left_to_the_next_upkeep_as_well() -> None:
