@@ -69,6 +69,9 @@ def verify(
     try:
         with ExitStack() as opened:
             logs = [(name, opened.enter_context(open(name, "rb"))) for name in files]
+            for name, log in logs:
+                if (start := log.peek(1)) and not any(line.startswith(b"{") for line in start.splitlines()):
+                    raise Unusable(f"{name} is not an audit log: no line at its start is a JSON object")
             anchors = [(name, opened.enter_context(open(name, "rb"))) for name in checkpoints]
             report = judge(
                 logs,

@@ -32,6 +32,7 @@ from ..stores import glance
 from ..terminal import Exit, Format, Output, table, with_output
 from .bootstrap import database, tracing_class
 from .certificate import Validity, tls_context
+from .settings_option import REQUIRED_SETTINGS
 
 OK: Final = "ok"
 NOTE: Final = "note"
@@ -48,9 +49,7 @@ HEADS: Final = ("result", "check", "found")
 
 
 @click.command()
-@click.option(
-    "--settings", type=click.Path(path_type=Path), metavar="FILE", required=True, help="TOML file with settings."
-)
+@REQUIRED_SETTINGS
 @with_output(Format.TABLE)
 def check(settings: Path, output: Output) -> int:
     """Look at settings and what they name, without starting a server.

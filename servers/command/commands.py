@@ -37,6 +37,7 @@ from ..metrics import Slots
 from ..processes import Supervisor, Worker, bind, reloaded
 from ..settings import (
     MASTER_KEY_VARIABLE,
+    ServerSettings,
     SettingsError,
     SettingsFile,
     http_address,
@@ -50,6 +51,7 @@ from ..stores import Store, back_up, compact, glance
 from ..stores import copy_store as copy
 from ..terminal import show_progress, with_reasons
 from .bootstrap import Options, Setup, file_of, open_store, read_again, set_up, url_of
+from .settings_option import FILE, HERE, OPTION, REQUIRED_SETTINGS, SETTINGS, VARIABLE, found_settings
 
 MOST_WORKERS: Final = 64
 
@@ -94,8 +96,6 @@ def _provider(ctx: click.Context, option: click.Parameter, value: str | None) ->
         raise click.BadParameter(f"{value} {error}") from None
 
 
-FILE: Final = click.Path(path_type=Path)
-SETTINGS: Final = partial(click.option, "--settings", type=FILE, metavar="FILE", help="TOML file with settings.")
 LISTEN: Final = click.option(
     "--listen", callback=_listen, metavar="HOST:PORT", help="Address to listen on. Default: 127.0.0.1:8200."
 )
@@ -111,7 +111,7 @@ ROOT_TOKEN: Final = partial(
 
 
 @click.command()
-@SETTINGS()
+@OPTION(help=f"TOML file with settings. Default, but for --dev: {VARIABLE}, then ./{HERE}.")
 @LISTEN
 @PROVIDER
 @click.option(
@@ -131,8 +131,11 @@ def serve(
     SIGHUP reloads certificate, log level and audit files, and applies the folder of the settings. For trying things out
     there is `dev`, or here `--dev` [--root-token TOKEN], which sets nothing up.
     """
+    settings = settings if is_dev else found_settings(settings)
     if not is_dev and settings is None:
-        raise click.UsageError("--settings FILE is needed; to try things out without, use dev")
+        raise click.UsageError(
+            f"--settings FILE is needed: {VARIABLE} is not set, and no {HERE} is here; to try things out, use dev"
+        )
     if root_token and not is_dev:
         raise click.UsageError("--root-token is for --dev only")
     if workers > 1 and is_dev:
@@ -146,7 +149,7 @@ def serve(
 
 
 @click.command()
-@SETTINGS()
+@SETTINGS
 @LISTEN
 @PROVIDER
 @ROOT_TOKEN()
@@ -212,7 +215,7 @@ def _serve_with_workers(options: Options, count: int, program: Server) -> int:
 
 
 @click.command()
-@SETTINGS(required=True)
+@REQUIRED_SETTINGS
 @click.option(
     "--new-root-token",
     is_flag=True,
@@ -260,10 +263,19 @@ async def _show_root_token(file: SettingsFile, *, is_new: bool) -> None:
     if not streams.write(streams.STDOUT, f"root token: {root_token.reveal()}\n"):
         raise SettingsError("the root token cannot be written to stdout: run init --new-root-token")
     await confirm_root_token()
+    if not is_new:
+        streams.write(streams.STDERR, _what_was_made(file.server))
+
+
+def _what_was_made(server: ServerSettings) -> str:
+    """Say what `init` prepared, and what to keep: without the key no copy of the store can be opened."""
+    key_file = master_key.key_file(server)
+    place = f"in {key_file.absolute()}: keep a copy apart from copies of the store" if key_file else "not in a file"
+    return f"initialised: {server.store_name}\nmaster key: {place}\n"
 
 
 @click.command()
-@SETTINGS(required=True)
+@REQUIRED_SETTINGS
 @click.argument("target", type=FILE)
 def backup(settings: Path, target: Path) -> None:
     """Write a consistent copy of the store to TARGET, also while it is served.
@@ -279,10 +291,14 @@ def backup(settings: Path, target: Path) -> None:
     if glance(store, keys.RING, server.store_name) is None:
         raise SettingsError(f"{server.store_name} is not initialised: there is nothing to copy")
     back_up(store, target, server.store_name, show_progress)
+    size = target.stat().st_size
+    streams.write(
+        streams.STDERR, f"copied {server.store_name} to {target}: {size} bytes; the master key is not in it\n"
+    )
 
 
 @click.command("compact")
-@SETTINGS(required=True)
+@REQUIRED_SETTINGS
 def compact_store(settings: Path) -> None:
     """Give the room of what was deleted back to the disk, while no server runs.
 
@@ -297,7 +313,7 @@ def compact_store(settings: Path) -> None:
 
 
 @click.command()
-@SETTINGS(required=True)
+@REQUIRED_SETTINGS
 @click.option("--new-key-file", type=FILE, metavar="FILE", help="File with the new key; made if there is none.")
 @click.option("--new-key-variable", metavar="NAME", help="Environment variable with the new key.")
 @click.option("--new-key-command", metavar="COMMAND", help="Command that prints the new key.")
@@ -349,7 +365,7 @@ async def _drop_other_master_keys(file: SettingsFile, known: Settings) -> None:
 
 
 @click.command("copy-store")
-@SETTINGS(required=True)
+@REQUIRED_SETTINGS
 @click.argument("target", type=FILE)
 def copy_store(settings: Path, target: Path) -> None:
     """Copy the store into another, empty one, and compare both.

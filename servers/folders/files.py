@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from cloudid_core.errors import CloudidError
+from cloudid_core.errors import CloudidError, Refused, reason_of
 from cloudid_core.messages import Operation
 from cloudid_core.mounts import AUTH, SYSTEM
+from cloudid_core.policies import parse as parse_policy
 
 from ..machine import why_unreadable
 from ..paths import route_at
@@ -140,4 +141,14 @@ def _read(file: Path, folder: Path) -> Declared:
         raise FolderRefused(f"{shown} is longer than {LONGEST} bytes")
     if file.suffix == HCL and not text.strip():
         raise FolderRefused(f"{shown} is empty: for a policy that grants nothing, write a comment")
+    if path.startswith(f"{POLICIES}/") and isinstance(policy := fields.get(POLICY), str):
+        _check_policy(shown, policy)
     return Declared(path, fields)
+
+
+def _check_policy(shown: Path, text: str) -> None:
+    """Refuse a policy that the service would refuse, before anything is written. Raises `FolderRefused`."""
+    try:
+        parse_policy("", text)
+    except Refused as refusal:
+        raise FolderRefused(f"{shown}: {reason_of(refusal)}") from None

@@ -21,11 +21,14 @@ import trio
 from cloudid_core.effects import Commit
 from cloudid_core.store import keys
 from cloudid_core.values.secret import Secret
+from cloudid_servers.cli.main import PROGRAM
+from cloudid_servers.cli.main import commands as cloudid
 from cloudid_servers.command import Options, commands, set_up
 from cloudid_servers.command.program import COMMANDS, main
 from cloudid_servers.runtime.interrupts import until_interrupted
 from cloudid_servers.settings import MASTER_KEY_VARIABLE, SettingsError, master_key
 from cloudid_servers.stores import SqliteStore
+from cloudid_servers.terminal import run
 from cloudid_servers.trio_server.host import open_host
 
 from .running import PATIENCE, ROOT, Running, finished, wait_until
@@ -57,7 +60,11 @@ def settings(tmp_path: Path) -> Path:
 def test_a_store_is_prepared_once_and_then_served(server: str, settings: Path) -> None:
     """The token that `init` prints works, also after a restart; nothing is ever overwritten."""
     first = command(server, "init", "--settings", str(settings))
-    assert (first.returncode, first.stderr) == (0, "")
+    assert first.returncode == 0
+    assert first.stderr.splitlines() == [
+        f"initialised: {settings.parent / 'cloudid.sqlite'}",
+        f"master key: in {settings.parent / 'cloudid.key'}: keep a copy apart from copies of the store",
+    ]
     shown, _, token = first.stdout.strip().partition(": ")
     assert shown == "root token"
     key_file = settings.parent / "cloudid.key"
@@ -425,10 +432,10 @@ def test_options_are_read(words: list[str], expected: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "arguments, reason",
     [
-        ([], "--settings FILE is needed; to try things out without, use dev"),
-        (["init"], "Missing option '--settings'"),
+        ([], "no cloudid.toml is here; to try things out, use dev"),
+        (["init"], "--settings FILE is needed: CLOUDID_SETTINGS is not set"),
         (["init", "--dev", "--settings", "a.toml"], "No such option '--dev'"),
-        (["backup", "copy"], "Missing option '--settings'"),
+        (["backup", "copy"], "--settings FILE is needed: CLOUDID_SETTINGS is not set"),
         (["backup", "--settings", "a.toml"], "Missing argument 'TARGET'"),
         (["rekey", "--settings", "a.toml"], "give one of --new-key-file, --new-key-variable"),
         (["rekey", "--settings", "a.toml", "--finish", "--new-key-file", "b"], "give one of --new-key-file"),
@@ -489,3 +496,42 @@ def test_an_embedded_service_leaves_the_master_key_to_its_application(
     for _ in range(2):  # an application may open it again
         with set_up(Options(settings=settings)):
             assert os.environ[MASTER_KEY_VARIABLE] == "5a" * 32
+
+
+def test_settings_are_found_by_a_variable_and_then_here(
+    settings: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def check() -> tuple[int, str]:
+        code = run(cloudid, PROGRAM, ["check"])
+        return code, "".join(capfd.readouterr())
+
+    monkeypatch.delenv("CLOUDID_SETTINGS", raising=False)
+    empty = settings.parent / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    assert check() == (
+        2,
+        "error: --settings FILE is needed: CLOUDID_SETTINGS is not set, and no cloudid.toml is here; "
+        "see cloudid check --help\n",
+    )
+    monkeypatch.setenv("CLOUDID_SETTINGS", str(settings))
+    assert str(settings) in check()[1]
+    monkeypatch.delenv("CLOUDID_SETTINGS")
+    monkeypatch.chdir(settings.parent)
+    assert " cloudid.toml" in check()[1]
+    for words in (["serve", "--workers", "2"], ["backup", "copy"]):
+        assert run(cloudid, PROGRAM, words) == 1  # and not 2: the settings were found
+        assert "cloudid" in capfd.readouterr().err
+
+
+def test_settings_here_that_others_may_write_have_to_be_named(
+    settings: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """They name programs that are run: in a folder for everybody, anybody could leave them."""
+    monkeypatch.delenv("CLOUDID_SETTINGS", raising=False)
+    monkeypatch.chdir(settings.parent)
+    settings.chmod(0o666)
+    assert run(cloudid, PROGRAM, ["check"]) == 1
+    assert "can be written by others: to use it, name it with --settings" in capfd.readouterr().err
+    run(cloudid, PROGRAM, ["check", "--settings", "cloudid.toml"])
+    assert "cloudid.toml" in capfd.readouterr().out

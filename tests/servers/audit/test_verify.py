@@ -334,3 +334,14 @@ def test_the_command_tells_what_it_found(tmp_path: Path, capfd: pytest.CaptureFi
 
 def test_lines_are_json() -> None:
     assert all(json.loads(line) for line in log())
+
+
+def test_what_is_no_audit_log_is_reported_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A log whose beginning was replaced still has entries after it, and is judged."""
+    file = tmp_path / "tls.pem"
+    file.write_text("-----BEGIN CERTIFICATE-----\n" + "MIIB\n" * 100)
+    assert run(audit, "audit", ["verify", str(file)]) == 2
+    assert capfd.readouterr().err == f"error: {file} is not an audit log: no line at its start is a JSON object\n"
+    file.write_bytes(b"x\n" + b"".join(log()[1:]))
+    assert run(audit, "audit", ["verify", str(file)]) == 1
+    assert "PROBLEM" in capfd.readouterr().out

@@ -283,3 +283,22 @@ def test_what_a_killed_apply_has_made_is_removed_by_a_later_one(site: Site, oper
         file.unlink()
     assert operator("apply", folder, "--prune").code == 0
     assert not made()
+
+
+@pytest.mark.parametrize("words", [["--dry-run"], []], ids=str)
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("typo.hcl", 'path "a" { capabilities = ["raed"] }\n'),
+        ("open.hcl", 'path "a" { capabilities = ["read"]\n'),
+        ("typo.toml", """policy = 'path "a" { capabilities = ["raed"] }'\n"""),
+    ],
+)
+def test_a_policy_that_the_service_would_refuse_is_refused_before_anything_is_written(
+    operator: Shell, fill: Fill, name: str, text: str, words: list[str]
+) -> None:
+    files = {"sys/policies/acl/applied-before.hcl": 'path "a" { capabilities = ["read"] }\n'}
+    shown = operator("apply", *words, fill({**files, f"sys/policies/acl/{name}": text}))
+    assert (shown.code, shown.out) == (1, "")
+    assert shown.err.startswith(f"error: sys/policies/acl/{name}: failed to parse the policy")
+    assert operator("read", "sys/policies/acl/applied-before").code == 1
