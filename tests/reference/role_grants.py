@@ -45,7 +45,7 @@ INTRODUCTION: Final = (
     f"JSON text that holds one, with at most {MOST} elements; every value is a text. The default is empty: nothing is "
     "given. A role without `application_object_id` needs at least one of `azure_roles`, `directory_roles` and "
     "`app_roles`. Names and ids are looked up when the role is written, and both are read back. How to use them: "
-    "[lend credentials](../how-to/lend-credentials.md)."
+    "[lend credentials](../how-to/issue-credentials.md)."
 )
 BOUNDS: Final = (
     "The configuration of the mount bounds what roles may give: [`allowed_…`](secrets-engine.md#post-cloudconfig). For "
