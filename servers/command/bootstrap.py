@@ -363,7 +363,7 @@ def open_store(
     return postgres
 
 
-def database(server: ServerSettings) -> tuple[ModuleType, object]:
+def database(server: ServerSettings) -> tuple[ModuleType, Any]:
     """The package of the database that the store is in, and its address, whose text has no password.
 
     Raises `SettingsError` or `StoreFailed`.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from stat import S_IMODE
 from typing import Final, TypeAlias
+from urllib.parse import urlsplit
 
 import click
 
@@ -24,7 +26,7 @@ from cloudid_core.store import keys
 from cloudid_core.values.secret import Secret
 
 from ..folders import read_folder
-from ..host import Proxies, credential_in
+from ..host import Proxies, credential_in, why_unreachable
 from ..machine import Platform
 from ..processes import AddressTaken, bind
 from ..settings import OTHERS, ServerSettings, SettingsError, SettingsFile, doubts, master_key, read_settings
@@ -43,6 +45,10 @@ Result: TypeAlias = tuple[str, str]
 Found: TypeAlias = Iterator[Result]
 """Results, each with what was found: it holds no secret, and says what mends it where something is to be mended."""
 
+LEAST_FREE: Final = 16 << 20
+"""Bytes that must be free where the store and the files of audit devices are."""
+CONNECT_SECONDS: Final = 2.0
+"""How long a connection to a member of etcd may take."""
 LIKE: Final = 0.85
 """How like a variable must be to one of ours to be taken for it; 1: equal."""
 HEADS: Final = ("result", "check", "found")
@@ -55,7 +61,7 @@ def check(settings: Path, output: Output) -> int:
     """Look at settings and what they name, without starting a server.
 
     Exit code 1: a server would not start, or would be unsafe. Of a store in a file the key ring is opened, also while a
-    server uses it. Of a PostgreSQL database only the rights to connect are read; etcd is not called.
+    server uses it. To a database it only connects; of PostgreSQL it also reads the rights to connect.
     """
     found = list(findings(settings))
     output.text(table(found, HEADS), [dict(zip(HEADS, row, strict=True)) for row in found])
@@ -125,29 +131,66 @@ def _store(file: SettingsFile) -> Found:
     elif not os.access(store.parent, os.W_OK | os.X_OK):
         yield WRONG, f"the folder {store.parent} cannot be written: SQLite makes files beside the store"
     elif not store.exists():
-        yield NOTE, f"{server.store_name} does not exist yet: run init"
+        yield _absent_store(server)
     elif not store.is_file():
         yield WRONG, f"{server.store_name} is no file: name one"
     elif not os.access(store, os.R_OK | os.W_OK):
         yield WRONG, f"{server.store_name} cannot be read and written by this user"
     else:
         yield OK, server.store_name
+    if store.parent.is_dir():
+        yield from _free_space(str(store.parent))
+
+
+def _absent_store(server: ServerSettings) -> Result:
+    """A store in a file that is not there: beside its key file it is more likely lost than not made yet."""
+    key_file = master_key.key_file(server)
+    if key_file and key_file.exists():
+        return WRONG, (
+            f"{server.store_name} does not exist, although {key_file} does: mount its volume or restore a backup; run "
+            "init only for a new store"
+        )
+    return NOTE, f"{server.store_name} does not exist yet: run init"
+
+
+def _free_space(folder: str) -> Found:
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_FREE:
+        yield WRONG, f"the disk of {folder} is full: only {free >> 10} KiB are free, so make room for at least 16 MiB"
 
 
 def _database(server: ServerSettings) -> Found:
     engine, address = database(server)
     if server.is_in_etcd:
-        yield OK, f"{address}; it was not asked"
+        yield from _etcd_members(str(address), address.members)
         return
     try:
         public = engine.public_database(address)
     except StoreFailed as failure:
-        yield NOTE, f"{address}: {failure}"
+        yield WRONG, f"{address}: {failure}"
         return
     yield OK, str(address)
     if public:
         problem, occurrence = HealthProblem.DATABASE_PUBLIC, {"database": public}
         yield UNSAFE, f"{problem.text(occurrence)}: {problem.remedy(occurrence)}"
+
+
+def _etcd_members(address: str, members: Sequence[str]) -> Found:
+    """Whether the members of a cluster can be connected to. One is enough for a start."""
+    reasons = {member: reason for member in members if (reason := _why_unconnected(member))}
+    yield (WRONG if len(reasons) == len(members) else OK), address
+    for member, reason in reasons.items():
+        yield NOTE, f"{member} cannot be reached: {reason}"
+
+
+def _why_unconnected(url: str) -> str:
+    """Why no connection to the host and port of a URL can be made; empty if one can."""
+    place = urlsplit(url)
+    try:
+        socket.create_connection((place.hostname or "", place.port or 0), CONNECT_SECONDS).close()
+    except OSError as error:
+        return why_unreachable(error, url).partition(": ")[2]
+    return ""
 
 
 def _master_key(file: SettingsFile) -> Found:
@@ -161,11 +204,13 @@ def _master_key(file: SettingsFile) -> Found:
         yield OK, place
         return
     try:
-        open_entry(file.settings(known), glance(Path(server.store), keys.RING, server.store_name))
+        opened = open_entry(file.settings(known), glance(Path(server.store), keys.RING, server.store_name))
     except Refused as refusal:
         yield WRONG, f"{place}: {refusal}: name the key of {server.store_name}; after rekey --finish it is the new one"
     else:
         yield OK, f"{place}; it opens {server.store_name}"
+        if others := len(opened.root_keys) - 1:
+            yield NOTE, f"{others} more master key{'s' * (others > 1)} can open it: finish the change by rekey --finish"
 
 
 def _certificate(file: SettingsFile) -> Found:
@@ -210,6 +255,10 @@ def _audit(file: SettingsFile) -> Found:
             yield WRONG, f"{path} of {device.name} {reason}"
         else:
             yield OK, f"{device.name} of type {device.type}"
+    paths = [device.options.get("file_path", "") for device in file.audit]
+    for folder in sorted({os.path.dirname(path) for path in paths if path.startswith("/")}):
+        if os.path.isdir(folder):
+            yield from _free_space(folder)
     if not file.audit:
         yield NOTE, "the settings declare no device: GET sys/audit lists those that requests made"
     command = server.audit_checkpoint_command

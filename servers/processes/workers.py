@@ -105,9 +105,9 @@ class Supervisor:
 
     def run(self) -> int:
         """Until a signal ends it; the exit code. It is that of the first worker where it ends before it is ready."""
-        self._signals, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._ready, self._report = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._lifeline, self._alive = os.pipe2(os.O_CLOEXEC)
+        self._signals, wake = _unblocking_pipe()
+        self._ready, self._report = _unblocking_pipe()
+        self._lifeline, self._alive = os.pipe()
         before = {number: signal.signal(number, _ignore) for number in (*FORWARDED, signal.SIGCHLD)}
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         try:
@@ -220,6 +220,14 @@ class Supervisor:
 
 def _ignore(number: int, frame: FrameType | None) -> None:
     """The wake-up descriptor tells of the signal."""
+
+
+def _unblocking_pipe() -> tuple[int, int]:
+    """Return both ends of a pipe that never blocks. `os.pipe2` is missing on some platforms."""
+    ends = os.pipe()
+    for end in ends:
+        os.set_blocking(end, False)
+    return ends
 
 
 def _read(descriptor: int) -> bytes:

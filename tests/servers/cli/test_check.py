@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import socket
+import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -165,12 +168,54 @@ def test_what_others_can_use_is_unsafe(folder: Path) -> None:
 
 def test_a_database_is_named_without_its_password(folder: Path) -> None:
     code, found = checked(folder, 'store = "etcd://127.0.0.1:1,127.0.0.1:2/d"')
-    assert (code, found["store"]) == (Exit.DONE, [("ok", "etcd://127.0.0.1:1,127.0.0.1:2/d; it was not asked")])
+    assert (code, found["store"][0]) == (Exit.FAILED, ("WRONG", "etcd://127.0.0.1:1,127.0.0.1:2/d"))
     code, found = checked(folder, 'store = "postgresql://u:hunter2@127.0.0.1:1/d"')
     [(result, text)] = found["store"]
-    assert (code, result) == (Exit.DONE, "note")
+    assert (code, result) == (Exit.FAILED, "WRONG")
     assert text.startswith("postgresql://u@127.0.0.1:1/d: the database cannot be used")
     assert "hunter2" not in text
+
+
+def test_one_member_of_etcd_that_answers_is_enough(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as member:
+        place = f"127.0.0.1:{member.getsockname()[1]}"
+        code, found = checked(folder, f'store = "etcd://127.0.0.1:1,{place}/d"')
+    assert (code, found["store"]) == (
+        Exit.DONE,
+        [
+            ("ok", f"etcd://127.0.0.1:1,{place}/d"),
+            ("note", "http://127.0.0.1:1 cannot be reached: connection refused"),
+        ],
+    )
+
+
+def test_a_missing_store_beside_its_key_is_wrong(folder: Path) -> None:
+    """A volume that is not mounted looks like a server that was never prepared."""
+    (folder / "cloudid.sqlite").unlink()
+    code, found = checked(folder)
+    [(result, text)] = found["store"]
+    assert (code, result) == (Exit.FAILED, "WRONG")
+    assert "mount its volume or restore a backup" in text
+
+
+def test_a_full_disk_is_wrong(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=4096))
+    code, found = checked(folder, rest='[audit.a]\ntype = "file"\nfile_path = "a.log"')
+    full = ("WRONG", f"the disk of {folder} is full: only 4 KiB are free, so make room for at least 16 MiB")
+    assert (code, full in found["store"], full in found["audit"]) == (Exit.FAILED, True, True)
+
+
+def test_a_change_of_the_master_key_that_is_not_finished_is_a_note(folder: Path) -> None:
+    command = [sys.executable, "-m", "cloudid_servers.trio_server", "rekey", "--settings", str(folder / "cloudid.toml")]
+    checked(folder)
+    subprocess.run([*command, "--new-key-file", str(folder / "new.key")], check=True, capture_output=True)
+    code, found = checked(folder)
+    assert (code, found["master key"][1]) == (
+        Exit.DONE,
+        ("note", "1 more master key can open it: finish the change by rekey --finish"),
+    )
+    subprocess.run([*command, "--finish"], check=True, capture_output=True)
+    assert len(checked(folder)[1]["master key"]) == 1
 
 
 def test_variables_are_read_as_a_server_reads_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
