@@ -179,6 +179,19 @@ def test_a_log_that_was_moved_or_removed_is_begun_anew_at_its_path(tmp_path: Pat
     os.close(log.descriptor)
 
 
+def test_ten_rotations_of_a_log_leave_no_descriptor_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "LOOK_EVERY", 0.0)
+    log = LogOfATest(tmp_path / "log")
+    log.log.info("before")
+    before = sorted(os.listdir("/proc/self/fd"))
+    for number in range(10):
+        (tmp_path / "log").rename(tmp_path / f"log.{number}")
+        log.log.info("after")
+        assert [line["event"] for line in log.lines] == ["after"]
+    assert sorted(os.listdir("/proc/self/fd")) == before
+    os.close(log.descriptor)
+
+
 def test_a_log_that_somebody_replaced_goes_on_in_the_new_file(tmp_path: Path) -> None:
     log = LogOfATest(tmp_path / "log")
     log.log.info("before")

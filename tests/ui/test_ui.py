@@ -302,6 +302,32 @@ def test_the_simulated_cloud_is_for_the_page_itself() -> None:
     assert [request.url for request in seen] == ["/simulator/world?a=b"]
 
 
+@pytest.mark.parametrize(
+    "target, method, status",
+    [
+        ("/ui/", "GET", 200),
+        ("/ui/codes.json", "GET", 200),
+        ("/ui", "GET", 308),
+        ("/ui/absent", "GET", 404),
+        ("/ui/", "POST", 405),
+        ("/ui/cloud/simulator/world", "GET", 403),
+    ],
+)
+def test_every_status_has_all_security_headers(target: str, method: str, status: int) -> None:
+    answer = Page(lambda request: HttpResponse(200, {}, b"{}")).answer(Request(method, target, {}))
+    assert answer is not None
+    assert answer.status == status
+    expected = {
+        "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'",
+        "cache-control": "no-cache",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+    }
+    assert {name: answer.headers.get(name) for name in expected} == expected
+
+
 def test_nothing_is_inline_and_nothing_comes_from_elsewhere() -> None:
     response = Page().answer(Request("GET", "/ui/", {}))
     assert response is not None

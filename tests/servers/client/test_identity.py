@@ -227,8 +227,10 @@ def test_nobody_answers() -> None:
     assert outcomes["vm"] == "Connection refused"
 
 
-def test_a_platform_that_asks_for_patience_is_asked_again(site: Site) -> None:
-    busy = [{"match": {"family": "metadata"}, "times": 3, "action": {"status": 429}}]
+@pytest.mark.parametrize("status", [404, 410, 429, 500, 503])
+def test_a_platform_that_asks_for_patience_is_asked_again(site: Site, status: int) -> None:
+    """While a machine boots, its metadata service also answers 404 and 410."""
+    busy = [{"match": {"family": "metadata"}, "times": 3, "action": {"status": status}}]
     site.simulate("POST", "faults", busy)
     assert found(site.of_vm()).kind == "vm"
 
