@@ -30,6 +30,9 @@ GIVE_BACK_SECONDS: Final = 5.0
 STOP_SECONDS: Final = 5.0
 """How long the end of a server waits for the store, to hand over the background work."""
 
+LOOK_AFTER: Final = 1.0
+"""Seconds from a request that the store failed to the look that health rests on: one look for all of a second."""
+
 _NOTHING_HELD: Final = nullcontext()
 
 
@@ -121,6 +124,8 @@ class App:
             raise
         if response.wake_at is not None:
             self._ticks.wake_by(response.wake_at)
+        if Code.STORE_UNAVAILABLE.wire in response.codes:
+            self._upkeep.wake_by(time.time() + LOOK_AFTER)  # it finds out whether the node can still write
         return response
 
     async def answer_late(self, exchange: Exchange) -> Response:

@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.effects import Instant, Now, Sleep
-from cloudid_core.errors import StoreFailed
-from cloudid_core.messages.response import Request, Response
+from cloudid_core.errors import Code, Refused, StoreFailed
+from cloudid_core.messages.response import Request, Response, render_refusal
 from cloudid_servers.host import app
 from cloudid_servers.host.app import App
 from cloudid_servers.host.host import Host
@@ -78,6 +78,34 @@ def run_app(runtime: str, service: Lending, scenario: Callable[[App, Host], Coro
 
     on(runtime, opened)
     os.close(full)
+
+
+class Storeless(Lending):
+    """A service whose store takes no writes. It notes each look."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+
+    async def handle(self, request: Request) -> Response:
+        return render_refusal(Refused(Code.STORE_UNAVAILABLE))
+
+    async def upkeep(self) -> Instant:
+        self.looks += 1
+        return await Now() + FAR
+
+
+def test_the_store_is_looked_at_soon_after_a_request_that_it_failed(runtime: str) -> None:
+    """Health rests on that look. Many such requests lead to one look a second."""
+    service = Storeless()
+
+    async def scenario(app: App, host: Host) -> None:
+        for _ in range(20):
+            await app.answer(app.begin(Head("GET", "/v1/x", {}, closes=False), b"", "127.0.0.1"))
+        assert service.looks == 1
+        await until(host.sleep, lambda: service.looks == 2)
+
+    run_app(runtime, service, scenario)
 
 
 async def lose(app: App) -> None:
