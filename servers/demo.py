@@ -32,6 +32,7 @@ SERVERS: Final = ("trio", "aiohttp")
 PATIENCE: Final = 30.0
 LEASE_SECONDS: Final = 8
 WIDTH: Final = 140
+INDENT: Final = "    "
 NEXT: Final = """
 Next steps:
 
@@ -104,6 +105,7 @@ class Typist:
             "CLOUDID_ADDR": started.url,
             "CLOUDID_TOKEN": token,
             METADATA: f"{started.simulator}/machines/{machine}",
+            "COLUMNS": str(WIDTH - len(INDENT)),
         }
         ran = subprocess.run(
             [sys.executable, "-m", "cloudid_servers.cli", name, "--format", "table", *rest],
@@ -114,7 +116,7 @@ class Typist:
             timeout=PATIENCE,
             check=False,
         )
-        sys.stdout.write("".join(f"    {shortened(line)}\n" for line in ran.stdout.splitlines()))
+        sys.stdout.write("".join(f"{INDENT}{shortened(line)}\n" for line in ran.stdout.splitlines()))
         if ran.returncode != code:
             raise DemoFailed(f"cloudid {name} ended with {ran.returncode}")
 

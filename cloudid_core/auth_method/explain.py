@@ -31,6 +31,8 @@ from .form import LoginForm, validate
 from .login import facts_at_hand, fetched_facts, fetched_keys, trust_of, verified_claims
 from .snapshot import Snapshot, read_snapshot
 
+CALLER: Final = "caller"
+"""Stands for the address of the request, where the machine itself asks why its login is refused."""
 UNVERIFIED: Final = (Code.JWT_MALFORMED, Code.LOGIN_REFUSED, Code.JWT_CLAIM_MISSING)
 """What the verification of a token refuses with."""
 
@@ -40,7 +42,9 @@ class ExplainForm(LoginForm):
     jwt: str = setting(TEXT, "", "The machine's signed identity; or else `claims`.", repr=False)
     claims: Any = setting(ANY, None, "The payload of a token as data; `iss`, `aud`, `tid` and `exp` may be left out.")
     facts: Any = setting(ANY, None, "With `claims`: what the provider says of `machine` and `groups`; null: unknown.")
-    remote_address: str = setting(TEXT, "", "Where the login comes from; empty: not decided.")
+    remote_address: str = setting(
+        TEXT, "", f"Where the login comes from; `{CALLER}`: where this request comes from; empty: not decided."
+    )
 
 
 def may_explain(acl: Acl, mount_path: str) -> bool:
@@ -95,7 +99,7 @@ async def explain_login(call: Call) -> Answer:
         form=form,
         trust=trust_of(call.context.settings, snapshot.base, key_set),
         now=call.now,
-        address=form.remote_address or None,
+        address=(call.remote_address if form.remote_address == CALLER else form.remote_address) or None,
     )
     return Answer(data={"role": snapshot.role_name, **explanation_of(case).described}, warnings=warnings)
 

@@ -158,7 +158,10 @@ class Verifier:
             self._judge_end(chain, attested.get(chain.id, 0))
         if (more := self._unread - MOST_UNREAD) > 0:
             self._note("-", f"{more} more lines are no entries: is it another file?")
-        if not self.report.chains:
+        if not self.report.chains and self._unread == self.report.lines > 0:
+            self.report.notes.clear()
+            self._problem("-", "no line is an entry of an audit log: name another file")
+        elif not self.report.chains:
             self._problem("-", "there is no entry")
         return self.report
 

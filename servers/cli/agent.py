@@ -19,7 +19,7 @@ from attrs import define
 from ..client import LOGIN, STOPS, Address, Agent, Identity, Kept, NoSuchCommand, Service, exit_code
 from ..machine import ServiceManager, why_unreadable
 from ..terminal import Exit, Failed, printable
-from .connection import with_address, with_identity
+from .connection import Starting, with_address, with_identity
 
 HURRY: Final = 60.0
 """Seconds that the command of --on-change has."""
@@ -55,7 +55,7 @@ def _configure(context: click.Context, _: click.Parameter, name: str | None) -> 
     context.default_map = {names[each]: value for each, value in said.items()}
 
 
-@click.command("agent")
+@click.command("agent", cls=Starting)
 @click.option(
     "--config",
     metavar="FILE",

@@ -16,6 +16,7 @@ from ..client import (
     Address,
     Identity,
     NoIdentity,
+    NoSuchCommand,
     RequestInterrupted,
     Service,
     ServiceRefused,
@@ -28,7 +29,7 @@ from ..client import (
     identity_of_token,
     last_login,
 )
-from ..terminal import Failed, printable, show_progress, waiting, without_slashes
+from ..terminal import Failed, NoCommand, NotExecutable, printable, show_progress, waiting, without_slashes
 from .advice import LOGIN_MOUNT, filled_advice, names_in
 from .words import read_secret
 
@@ -97,7 +98,17 @@ def with_identity(command: F, *, needs_role: bool = True) -> F:
     return decorated  # type: ignore[return-value]
 
 
-class Executing(click.Command):
+class Starting(click.Command):
+    """A command that starts another one; the exit code says, as in a shell, whether that could be started."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except NoSuchCommand as failure:
+            raise (NotExecutable if failure.is_there else NoCommand)(str(failure)) from None
+
+
+class Executing(Starting):
     """A command whose option `--exec` takes all that follows: the words of another command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

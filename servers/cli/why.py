@@ -10,9 +10,10 @@ import click
 
 from cloudid_core.advice import WHY
 from cloudid_core.audit.device import ADMITTED
+from cloudid_core.auth_method.explain import CALLER
 from cloudid_core.auth_method.explanation import FAILED, PASSED, REFUSED, UNDECIDED
 
-from ..client import Address, Identity
+from ..client import GIVEN, Address, Identity
 from ..terminal import Exit, Failed, Format, Output, table, with_output
 from .advice import filled_advice
 from .connection import service_with_token, told, with_address, with_identity
@@ -40,7 +41,10 @@ def why(
     if not role:
         raise click.UsageError("give --role NAME, or --last")
     with told(role=role, mount=mount):
-        answer = service_with_token(address).write(f"{mount}/explain", identify().login(role))
+        identity = identify()
+        source = "" if identity.kind == GIVEN else CALLER  # the owner of a given token may be elsewhere
+        body = {**identity.login(role), "remote_address": source}
+        answer = service_with_token(address).write(f"{mount}/explain", body)
     data = dict(answer.get("data") or {})
     return _show(role, mount, data, answer.get("warnings") or (), output)
 

@@ -25,6 +25,8 @@ class NoSuchCommand(CloudidError):
 
     def __init__(self, command: Sequence[str], error: OSError | ValueError) -> None:
         reason = error.strerror if isinstance(error, OSError) else "a word of it has a character that no command takes"
+        self.is_there = not isinstance(error, FileNotFoundError)
+        """Whether there is such a file, which is no program or not this user's to run."""
         super().__init__(f"the command cannot be started: {command[0]}: {reason}")
 
 

@@ -41,6 +41,8 @@ PATIENCE: Final = frozenset({404, 410, 429, *range(500, 600)})
 INSTANCE_VERSION: Final = "2021-02-01"
 JWT_BEARER: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 LONGEST_REASON: Final = 300
+GIVEN: Final = "jwt"
+"""The kind of an identity whose token was given, and may be another machine's."""
 
 Place = Mapping[str, str]
 """Fields of a login that say which machine it is."""
@@ -132,7 +134,7 @@ def find_identity(here: Surroundings, resource: str = RESOURCE, kind: str = "", 
 
 def identity_of_token(jwt: Secret) -> Identity:
     """The identity in a token that somebody else got."""
-    return Identity("jwt", jwt, place_of(jwt))
+    return Identity(GIVEN, jwt, place_of(jwt))
 
 
 def place_of(jwt: Secret) -> Place:

@@ -13,6 +13,7 @@ from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.metrics import Numbers, put
 
+from ..machine import why_unreadable
 from ..processes import Reload
 from ..settings import ServerSettings, SettingsError
 
@@ -56,6 +57,14 @@ def _shown(time: datetime) -> str:
     return f"{time:%Y-%m-%d %H:%M} UTC"
 
 
+NO_PEM: Final = "a file is damaged, or not in PEM form, or does not hold a certificate and its key"
+REASONS: Final = {
+    "KEY_VALUES_MISMATCH": "the key is not the one of the certificate; tls_key must name the key that it was made with",
+    "BAD_DECRYPT": "the key is encrypted; store it without a passphrase, readable only by the server's user",
+}
+"""What OpenSSL's reasons mean, and what to do; all others: `NO_PEM`."""
+
+
 def tls_context(server: ServerSettings) -> ssl.SSLContext:
     """For new connections. Raises `SettingsError` when certificate or key cannot be used."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -65,8 +74,13 @@ def tls_context(server: ServerSettings) -> ssl.SSLContext:
             with open(path, "rb"):  # OpenSSL does not say which of both it could not read
                 pass
         context.load_cert_chain(server.tls_certificate, server.tls_key or None)
+    except ssl.SSLError as error:
+        reason = REASONS.get(error.reason or "", NO_PEM)
+        raise SettingsError(f"certificate or key cannot be used: {server.tls_certificate}: {reason}") from None
     except OSError as error:
-        raise SettingsError(f"certificate or key cannot be used: {error}") from None
+        raise SettingsError(
+            f"certificate or key cannot be used: {error.filename} cannot be read: {why_unreadable(error)}"
+        ) from None
     return context
 
 

@@ -27,7 +27,7 @@ from cloudid_core.values.secret import Secret
 
 from ..folders import read_folder
 from ..host import Proxies, credential_in, why_unreachable
-from ..machine import Platform
+from ..machine import Platform, why_unreadable
 from ..processes import AddressTaken, bind
 from ..settings import OTHERS, ServerSettings, SettingsError, SettingsFile, doubts, master_key, read_settings
 from ..stores import glance
@@ -80,8 +80,10 @@ def findings(path: Path) -> Iterator[tuple[str, str, str]]:
         try:
             for result, found in look(file):
                 yield result, name, found
-        except (CloudidError, OSError) as error:
+        except CloudidError as error:
             yield WRONG, name, str(error)
+        except OSError as error:
+            yield WRONG, name, f"{error.filename or name} cannot be used: {why_unreadable(error)}"
     for problem, occurrence in doubts(file.server).items():
         yield UNSAFE, problem.name.lower(), f"{problem.text(occurrence)}: {problem.remedy(occurrence)}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shutil
 import sys
 import textwrap
@@ -129,8 +130,9 @@ def _is_nested(value: object) -> bool:
 
 
 def _columns() -> int:
-    """Of the terminal; 0 in a pipe."""
-    return shutil.get_terminal_size((0, 0)).columns if sys.stdout.isatty() else 0
+    """Of the terminal, or of the one that `COLUMNS` says is behind a pipe; 0 in any other pipe."""
+    is_wide = sys.stdout.isatty() or bool(os.environ.get("COLUMNS"))
+    return shutil.get_terminal_size((0, 0)).columns if is_wide else 0
 
 
 def _folded(text: str, margin: int) -> Iterator[str]:

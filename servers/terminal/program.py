@@ -33,6 +33,8 @@ class Exit(IntEnum):
     UNUSABLE = 2
     DIFFERENT = 3
     UNHEALTHY = 4
+    NOT_EXECUTABLE = 126
+    NO_COMMAND = 127
     INTERRUPTED = INTERRUPTED
 
 
@@ -51,6 +53,18 @@ class Unusable(Failed):
     """What a command is to test or to verify cannot be read."""
 
     exit_code = Exit.UNUSABLE
+
+
+class NotExecutable(Failed):
+    """The command that should run cannot be executed."""
+
+    exit_code = Exit.NOT_EXECUTABLE
+
+
+class NoCommand(Failed):
+    """The command that should run does not exist."""
+
+    exit_code = Exit.NO_COMMAND
 
 
 def without_slashes(_: click.Context, __: click.Parameter, path: str) -> str:

@@ -43,6 +43,8 @@ EXITS: Final = {
     Exit.DIFFERENT: "Of `apply`: the service is not as the folder says, with `--dry-run` or since a secret was left "
     "that the service made itself.",
     Exit.UNHEALTHY: "Of `status`: the service answers, and is not healthy.",
+    Exit.NOT_EXECUTABLE: "The command to run (`--exec`, or that of `agent`) is no program, or may not be executed.",
+    Exit.NO_COMMAND: "The command to run does not exist.",
     Exit.INTERRUPTED: "Ctrl-C ended it.",
 }
 

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from cloudid_servers.cli.main import commands
+from cloudid_servers.command.check import findings
 from cloudid_servers.terminal import Exit
 
 from ..certificates import self_signed, write_certificate
@@ -107,7 +108,13 @@ def test_before_init_there_is_nothing_wrong(folder: Path) -> None:
         ('store = "folder"', "", "store", "WRONG", "folder is no file: name one"),
         ('store = "empty.sqlite"', "", "master key", "WRONG", "empty.sqlite is not a store"),
         ('tls_certificate = "c.pem"\ntls_key = "c.pem"', "", "certificate", "WRONG", "cannot be used"),
-        ('tls_certificate = "no.pem"\ntls_key = "no.key"', "", "certificate", "WRONG", "no.pem'"),
+        (
+            'tls_certificate = "no.pem"\ntls_key = "no.key"',
+            "",
+            "certificate",
+            "WRONG",
+            "no.pem cannot be read: No such file",
+        ),
         ('audit_checkpoint_command = ["no-such-program"]', "", "audit", "WRONG", "no-such-program"),
         ("", '[audit.a]\ntype = "file"\nfile_path = "away/a.log"', "audit", "WRONG", "does not exist"),
         ('store = "postgresql://u:hunter2@h/d@"', "", "store", "WRONG", "address"),
@@ -298,3 +305,15 @@ def test_an_audit_file_that_cannot_be_written_is_wrong(folder: Path, monkeypatch
     code, found = checked(folder, rest=declared)
     assert (code, found["audit"][0][0]) == (1, "WRONG")
     assert "cannot be read and written by this user" in found["audit"][0][1]
+
+
+def test_what_the_system_or_openssl_refuses_is_a_sentence(tmp_path: Path) -> None:
+    write_certificate(tmp_path, "127.0.0.1")
+    (tmp_path / "other").mkdir()
+    write_certificate(tmp_path / "other", "127.0.0.1")
+    lines = ['tls_certificate = "cert.pem"', 'tls_key = "other/key.pem"', 'store_password_file = "db.password"']
+    (tmp_path / "cloudid.toml").write_text("\n".join(["[server]", *lines, ""]))
+    shown = {name: found for _, name, found in findings(tmp_path / "cloudid.toml")}
+    assert "the key is not the one of the certificate; tls_key must name the key" in shown["certificate"]
+    assert shown["permissions"].endswith("db.password cannot be used: No such file or directory")
+    assert not any("[" in shown[name] for name in ("certificate", "permissions"))

@@ -411,13 +411,13 @@ def test_nothing_is_asked_of_the_service_for_a_command_that_is_not_there(
     site: Site, logged_in: Shell, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     before = accessors(site)
-    for command, reason in {
-        "/nowhere/at/all": "No such file or directory",
-        "misspelt-program": "No such file or directory",
-        str(tmp_path): "Permission denied",
+    for command, (code, reason) in {
+        "/nowhere/at/all": (127, "No such file or directory"),
+        "misspelt-program": (127, "No such file or directory"),
+        str(tmp_path): (126, "Permission denied"),
     }.items():
         shown = logged_in(*words, "--exec", command, "--help")
-        assert (shown.code, shown.err) == (1, f"error: the command cannot be started: {command}: {reason}\n")
+        assert (shown.code, shown.err) == (code, f"error: the command cannot be started: {command}: {reason}\n")
     assert accessors(site) == before
 
 
@@ -427,7 +427,7 @@ def test_lease_and_token_end_if_their_command_cannot_be_started(site: Site, logg
     (tmp_path / "text").chmod(0o755)
     shown = logged_in("creds", "reader", "--exec", str(tmp_path / "text"))
     reason = f"error: the command cannot be started: {tmp_path / 'text'}: Exec format error"
-    assert (shown.code, shown.err.splitlines()[-1]) == (1, reason)
+    assert (shown.code, shown.err.splitlines()[-1]) == (126, reason)
     assert not site.alive()
     before = accessors(site)
     assert logged_in("login", "--role", "all", "--exec", str(tmp_path / "text")).err == f"{reason}\n"
@@ -495,7 +495,8 @@ def test_why_tells_the_last_refusal_without_an_identity(site: Site, cloudid: She
 def test_a_mount_may_be_named_as_the_service_shows_it(site: Site, cloudid: Shell) -> None:
     cloudid.set(**site.of_vm())
     assert "bound_scale_set_mismatch" in cloudid("login", "--role", "west", "--mount", "auth/cloud/").err
-    assert cloudid("agent", "--role", "all", "--mount", "auth/cloud/", "--once").code == 0
+    once = ("--once", "--on-change", "true")
+    assert cloudid("agent", "--role", "all", "--mount", "auth/cloud/", *once).code == 0
     cloudid.set(CLOUDID_TOKEN=ROOT_TOKEN)
     assert cloudid("why", "--role", "west", "--mount", "/auth/cloud/", "--json").json["verdict"] == "refused"
     assert cloudid("why", "--last", "--mount", "auth/cloud/", "--json").json["role"] == "west"
@@ -512,10 +513,26 @@ def test_why_is_text_in_a_pipe_and_an_object_with_an_option(site: Site, cloudid:
     assert "fix: Add the scale set" in cloudid("why", "--role", "west").out
 
 
-def test_why_marks_what_is_undecided(site: Site, cloudid: Shell) -> None:
+def test_why_names_a_refused_address_as_the_login_does(site: Site, cloudid: Shell) -> None:
+    """It was undecided, although the service knows where the machine asks from."""
     site.ask("POST", "auth/cloud/role/home", {"bound_service_principal_ids": "*", "token_bound_cidrs": "10.0.0.0/8"})
     cloudid.set(**site.of_vm(), CLOUDID_TOKEN=ROOT_TOKEN)
-    shown = cloudid("why", "--role", "home", "--format", "table")
+    assert "source_address_refused" in cloudid("login", "--role", "home").err
+    shown = cloudid("why", "--role", "home")
+    assert (shown.code, shown.out.splitlines()[0]) == (1, "home: refused")
+    assert shown.out.splitlines()[3].split() == ["✗", "token_bound_cidrs", "10.0.0.0/8", "127.0.0.1"]
+    assert "fix: Add the network to `token_bound_cidrs`" in shown.out
+
+
+def test_why_leaves_the_address_of_a_given_token_undecided(site: Site, cloudid: Shell, tmp_path: Path) -> None:
+    site.ask("POST", "auth/cloud/role/home", {"bound_service_principal_ids": "*", "token_bound_cidrs": "10.0.0.0/8"})
+    cloudid.set(CLOUDID_TOKEN=ROOT_TOKEN)
+    url = f"{site.cloud.url}/machines/web/metadata/identity/oauth2/token"
+    query = {"api-version": "2018-02-01", "resource": "https://management.azure.com/"}
+    (tmp_path / "jwt").write_text(
+        httpx.get(url, params=query, headers={"Metadata": "true"}, **PATIENT).json()["access_token"]
+    )
+    shown = cloudid("why", "--role", "home", "--jwt", str(tmp_path / "jwt"))
     assert (shown.code, shown.out.splitlines()[0]) == (1, "home: undecided")
     assert shown.out.splitlines()[3].split()[:2] == ["?", "token_bound_cidrs"]
 
