@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 import tomllib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,6 +16,8 @@ from typing import Final
 
 import click
 from attrs import define
+
+from cloudid_core.values import rfc3339
 
 from ..client import LOGIN, STOPS, Address, Agent, Identity, Kept, NoSuchCommand, Service, exit_code
 from ..machine import ServiceManager, why_unreadable
@@ -106,12 +109,15 @@ def agent(
     the vendor's libraries, otherwise the token or secret alone. Token and leases are renewed ahead of their end; where
     that is refused the agent logs in anew, and what fails is tried again, ever more seldom. CMD runs as a child from
     the first complete set of files on: it gets the signals that stop the agent, and the agent ends as it ends.
-    Without --revoke-on-exit, token and leases end by themselves.
+    Without --revoke-on-exit, token and leases end by themselves. Standard error has a line, with the time, for whatever
+    is issued, renewed or fails.
     """
     if (signalled and restart) or ((signalled or restart) and not command):
         raise click.UsageError("--signal and --restart exclude each other, and need a CMD")
     if once and command:
         raise click.UsageError("--once has no CMD")
+    if once and not targets:
+        raise click.UsageError("--once needs --write: without it nothing is kept")
     try:
         hook = shlex.split(on_change)
     except ValueError:
@@ -227,4 +233,4 @@ def _run(command: Sequence[str]) -> None:
 
 def _tell(text: str) -> None:
     with suppress(OSError):  # that nobody reads on ends no agent
-        click.echo(printable(text), err=True)
+        click.echo(f"{rfc3339.show(int(time.time()))} {printable(text)}", err=True)

@@ -42,6 +42,7 @@ class Malformed(CloudidError):
     """An answer lacks what it must have. The text repeats nothing of it."""
 
 
+OF_THE_SERVICE: Final = (ServiceRefused, Unreachable, Malformed)
 FAILURES: Final = (ServiceRefused, Unreachable, NoIdentity, TokenFileRefused, Malformed)
 
 
@@ -56,6 +57,8 @@ class Kept:
     is_renewable: bool = False
     seconds: float = 0.0
     """How long it lasts since it was lent."""
+    valid_for: float = 0.0
+    """How long it lasts since it was lent or renewed; 0: it has no end."""
     due: float = 0.0
     failures: int = 0
     is_denied: bool = False
@@ -77,7 +80,10 @@ class Clock:
 
 @define
 class Agent:
-    """Keeps everything that it was told to keep, until an exception of the caller's ends it."""
+    """Keeps everything that it was told to keep, until an exception of the caller's ends it.
+
+    `tell` gets a line about each thing that was issued, was renewed or failed.
+    """
 
     service: Service
     mount: str
@@ -126,15 +132,23 @@ class Agent:
 
     def _keep(self, one: Kept) -> None:
         try:
-            if not self._renew(one):
+            is_renewed = self._renew(one)
+            if not is_renewed:
                 self._lend(one)
-            one.failures = 0
         except FAILURES as failure:
             one.failures += 1
             pause = AGAIN.pause(one.failures, self.clock.chance())
             one.due = self.clock.now() + pause
             again = f"; again in {pause:.0f} seconds" if self.tries_again else ""
-            self.tell(f"{one.source}: {reason(failure)}{again}")
+            at = f"{self.service.address.url}: " if isinstance(failure, OF_THE_SERVICE) else ""
+            self.tell(f"{one.source}: {at}{reason(failure)}{again}")
+        else:
+            done = "renewed" if is_renewed else "issued"
+            attempts = "attempt" if one.failures == 1 else "attempts"
+            recovered = f" after {one.failures} failed {attempts}" if one.failures else ""
+            lasting = f"valid for {one.valid_for:.0f} seconds" if one.valid_for else "valid without an end"
+            self.tell(f"{one.source}: {done}{recovered}, {lasting}")
+            one.failures = 0
 
     def _renew(self, one: Kept) -> bool:
         """Whether it lasts on. Shortly before the longest life is over, it does not: then it is lent anew."""
@@ -197,6 +211,7 @@ class Agent:
 
     def _wait(self, one: Kept, seconds: float) -> None:
         """Until a part of its life is over. 0 seconds: it has no end."""
+        one.valid_for = seconds
         least, most = RENEW_AT
         part = seconds * (least + (most - least) * self.clock.chance())
         one.due = self.clock.now() + (min(max(part, SHORTEST), LONGEST) if seconds else LONGEST)

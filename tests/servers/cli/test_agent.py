@@ -57,6 +57,14 @@ def agent(
             process.kill()
 
 
+ISSUED: Final = ["login: issued, valid for 3600 seconds", f"{CREDS}: issued, valid for 3600 seconds"]
+
+
+def said(err: str) -> list[str]:
+    """The lines of the agent, without their times."""
+    return [line.partition("Z ")[2] for line in err.splitlines()]
+
+
 def text(file: Path) -> str:
     return file.read_text().strip() if file.exists() else ""
 
@@ -68,7 +76,7 @@ def test_files_are_written_for_their_owner_in_three_forms(site: Site, cloudid: S
     targets = [f"{source}={tmp_path / name}" for name, source in files.items()]
     config.write_text(f'role = "all"\ntenant = "other"\nwrite = {json.dumps(targets)}\n')
     shown = cloudid("agent", "--config", str(config), "--once")
-    assert (shown.code, shown.out, shown.err) == (0, "", "")
+    assert (shown.code, shown.out, said(shown.err)) == (0, "", ISSUED)
     assert {S_IMODE((tmp_path / name).stat().st_mode) for name in files} == {0o600}
     assert site.ask("GET", "auth/token/lookup-self", token=text(tmp_path / "token"))["data"]["meta"]["role"] == "all"
     lent = json.loads(text(tmp_path / "azure.json"))
@@ -102,7 +110,8 @@ def test_the_token_is_renewed_and_a_lost_one_replaced(site: Site, tmp_path: Path
         assert {token, secret}.isdisjoint({text(tmp_path / "token"), text(tmp_path / "secret")})
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out, err) == (0, "", "")
+    assert (process.returncode, out) == (0, "")
+    assert {"login: issued, valid for 2 seconds", "login: renewed, valid for 2 seconds"} <= {*said(err)}
 
 
 def test_a_child_is_restarted_with_what_is_new_told_of_the_end_and_everything_is_revoked(
@@ -119,7 +128,7 @@ def test_a_child_is_restarted_with_what_is_new_told_of_the_end_and_everything_is
         assert site.alive() == 1
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out, err, text(tmp_path / "told")) == (7, "", "", "told")
+    assert (process.returncode, out, said(err), text(tmp_path / "told")) == (7, "", ISSUED, "told")
     wait_until(lambda: not site.alive())
     with pytest.raises(Exception, match="403"):
         site.ask("GET", "auth/token/lookup-self", token=token)
@@ -131,7 +140,8 @@ def test_the_agent_ends_as_its_child(site: Site, tmp_path: Path) -> None:
             out, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, out) == (code, "")
         reason = "error: the command cannot be started: /nowhere: No such file or directory\n"
-        assert err == (reason if code == 1 else "")
+        assert said(err)[0] == ISSUED[0]
+        assert err.endswith(reason) == (code == 1)
 
 
 FAILING: Final[dict[str, list[tuple[int, Any]]]] = {
@@ -164,7 +174,7 @@ def test_no_failure_of_the_service_prints_a_secret(site: Site, cloudid: Shell, t
         shown = cloudid("agent", "--role", "all", "--once", "--write", f"{CREDS}={tmp_path / 'secret'}")
     assert shown.code == 1
     assert shown.out == ""
-    assert all(line.startswith(("login: ", f"{CREDS}: ")) for line in shown.err.splitlines())
+    assert all(line.startswith(("login: ", f"{CREDS}: ")) for line in said(shown.err))
     assert CANARY not in shown.err
     assert text(tmp_path / "secret") == "old"
 
@@ -174,10 +184,13 @@ def test_no_failure_of_the_machine_prints_a_secret(site: Site, cloudid: Shell, t
     cloudid.set(**site.of_vm())
     gone = cloudid("agent", "--role", "all", "--once", "--write", f"login={tmp_path}/gone/token")
     assert (gone.code, "No such file" in gone.err) == (1, True)
-    failed = cloudid("agent", "--role", "all", "--once", "--on-change", "sh -c 'exit 3'")
-    assert (failed.code, failed.err) == (0, "--on-change: it ended with 3\n")
-    failed = cloudid("agent", "--role", "all", "--once", "--on-change", "/nowhere")
-    assert failed.err == "--on-change: the command cannot be started: /nowhere: No such file or directory\n"
+    once = ("agent", "--role", "all", "--once", "--write", f"login={tmp_path}/token")
+    failed = cloudid(*once, "--on-change", "sh -c 'exit 3'")
+    assert (failed.code, said(failed.err)[1:]) == (0, ["--on-change: it ended with 3"])
+    failed = cloudid(*once, "--on-change", "/nowhere")
+    reason = "--on-change: the command cannot be started: /nowhere: No such file or directory"
+    assert said(failed.err)[1:] == [reason]
+    (tmp_path / "token").unlink()
     full = subprocess.run(
         [sys.executable, "-m", "cloudid_servers.cli", "agent", "--role", "all", "--once", "--write", "login=token"],
         cwd=tmp_path,
@@ -189,13 +202,13 @@ def test_no_failure_of_the_machine_prints_a_secret(site: Site, cloudid: Shell, t
         check=False,
     )
     assert (full.returncode, full.stdout) == (1, "")
-    assert full.stderr.startswith("login: token cannot be written: File too large")
+    assert said(full.stderr)[0].startswith("login: token cannot be written: File too large")
     assert list(tmp_path.iterdir()) == []
     cloudid.set(VAULT_ADDR="http://127.0.0.1:9")
-    away = cloudid("agent", "--role", "all", "--once")
-    assert (away.code, away.err) == (1, "login: Connection refused\n")
+    away = cloudid(*once)
+    assert (away.code, said(away.err)) == (1, ["login: http://127.0.0.1:9: Connection refused"])
     cloudid.set(AZURE_POD_IDENTITY_AUTHORITY_HOST="http://127.0.0.1:9")
-    assert cloudid("agent", "--role", "all", "--once").code == 1
+    assert cloudid(*once).code == 1
 
 
 def test_the_unit_of_the_page_becomes_ready(site: Site, tmp_path: Path) -> None:
@@ -252,8 +265,8 @@ def test_what_fails_is_tried_again_ever_more_seldom_and_then_goes_on() -> None:
         with pytest.raises(_Over):
             kept.run(lambda: told.append("ready"))
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60, 3600 * 0.75]
-    assert told[-2:] == ["changed", "ready"]
-    assert told[0] == "login: the service answered 503; again in 1 seconds"
+    assert told[-3:] == ["login: issued after 9 failed attempts, valid for 3600 seconds", "changed", "ready"]
+    assert told[0] == f"login: {fake.url}: the service answered 503; again in 1 seconds"
 
 
 def test_a_dead_token_is_replaced_although_the_first_login_fails() -> None:
@@ -265,7 +278,12 @@ def test_a_dead_token_is_replaced_although_the_first_login_fails() -> None:
         for now[0] in (0.0, 1.0):
             kept.keep()
     assert [path.removeprefix("/v1/") for _, path, *_ in fake.requests] == ["auth/cloud/login", CREDS] * 3
-    assert told == [f"{CREDS}: the service answered 503; again in 0 seconds", "changed"]
+    assert told == [
+        "login: issued, valid for 3600 seconds",
+        f"{CREDS}: {fake.url}: the service answered 503; again in 0 seconds",
+        f"{CREDS}: issued after 1 failed attempt, valid for 100 seconds",
+        "changed",
+    ]
 
 
 def test_a_lease_is_renewed_until_that_no_longer_prolongs_it() -> None:
@@ -280,13 +298,20 @@ def test_a_lease_is_renewed_until_that_no_longer_prolongs_it() -> None:
             kept.keep()
     paths = [path.removeprefix("/v1/") for _, path, *_ in fake.requests]
     assert paths == ["auth/cloud/login", CREDS, "sys/leases/renew", "sys/leases/renew", CREDS]
-    assert told == ["changed"]
+    assert told == [
+        "login: issued, valid for 3600 seconds",
+        f"{CREDS}: issued, valid for 100 seconds",
+        "changed",
+        f"{CREDS}: renewed, valid for 100 seconds",
+        f"{CREDS}: issued, valid for 100 seconds",
+    ]
 
 
 @pytest.mark.parametrize(
     "words",
     [
         ["--once", "--", "true"],
+        ["--once"],
         ["--restart"],
         ["--signal", "HUP", "--restart", "--", "true"],
         ["--write", "x"],
@@ -309,7 +334,7 @@ def test_words_of_a_file_may_be_numbers_and_a_folder_is_no_file(site: Site, clou
     (tmp_path / "agent.toml").write_text('role = "all"\ncommand = ["sleep", 0]')
     assert cloudid("agent", "--config", str(tmp_path / "agent.toml")).code == 0
     shown = cloudid("agent", "--role", "all", "--write", "login=.", "--once")
-    assert (shown.code, shown.err.startswith("login: . cannot be written: ")) == (1, True)
+    assert (shown.code, said(shown.err)[0].startswith("login: . cannot be written: ")) == (1, True)
 
 
 @pytest.mark.parametrize(

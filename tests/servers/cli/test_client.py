@@ -119,7 +119,7 @@ def test_a_test_of_roles_sends_the_token_to_the_address_that_issued_it_only(logg
     }
     (tmp_path / "cases.json").write_text(json.dumps({"cases": [case]}))
     with Fake([]).serving() as fake:
-        shown = logged_in("roles", "test", str(tmp_path / "cases.json"), "--server", fake.url)
+        shown = logged_in("roles", "test", str(tmp_path / "cases.json"), "--address", fake.url)
         assert (shown.code, fake.requests) == (2, [])
     assert "is not sent to" in shown.err
 
@@ -492,11 +492,11 @@ def test_why_tells_the_last_refusal_without_an_identity(site: Site, cloudid: She
     assert cloudid("why").code == 2
 
 
-def test_a_mount_may_be_named_as_the_service_shows_it(site: Site, cloudid: Shell) -> None:
+def test_a_mount_may_be_named_as_the_service_shows_it(site: Site, cloudid: Shell, tmp_path: Path) -> None:
     cloudid.set(**site.of_vm())
     assert "bound_scale_set_mismatch" in cloudid("login", "--role", "west", "--mount", "auth/cloud/").err
-    once = ("--once", "--on-change", "true")
-    assert cloudid("agent", "--role", "all", "--mount", "auth/cloud/", *once).code == 0
+    words = ("--mount", "auth/cloud/", "--write", f"login={tmp_path / 'token'}", "--once")
+    assert cloudid("agent", "--role", "all", *words).code == 0
     cloudid.set(CLOUDID_TOKEN=ROOT_TOKEN)
     assert cloudid("why", "--role", "west", "--mount", "/auth/cloud/", "--json").json["verdict"] == "refused"
     assert cloudid("why", "--last", "--mount", "auth/cloud/", "--json").json["role"] == "west"
