@@ -158,7 +158,7 @@ class Verifier:
             self._judge_end(chain, attested.get(chain.id, 0))
         if (more := self._unread - MOST_UNREAD) > 0:
             self._note("-", f"{more} more lines are no entries: is it another file?")
-        if not self.report.chains and self._unread == self.report.lines > 0:
+        if self._unread and not (self.report.chains or self.report.problems):
             self.report.notes.clear()
             self._problem("-", "no line is an entry of an audit log: name another file")
         elif not self.report.chains:
