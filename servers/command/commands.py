@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -49,7 +50,7 @@ from ..settings import (
 )
 from ..stores import Store, back_up, compact, glance
 from ..stores import copy_store as copy
-from ..terminal import show_progress, with_reasons
+from ..terminal import Format, Output, show_progress, with_output, with_reasons
 from .bootstrap import Options, Setup, file_of, open_store, read_again, set_up, url_of
 from .settings_option import FILE, HERE, OPTION, REQUIRED_SETTINGS, SETTINGS, VARIABLE, found_settings
 
@@ -226,7 +227,8 @@ def _serve_with_workers(options: Options, count: int, program: Server) -> int:
     is_flag=True,
     help="Take the etcd cluster that holds the store now for its own: it was restored from a snapshot.",
 )
-def init(settings: Path, new_root_token: bool, accept_restore: bool) -> None:
+@with_output(Format.TABLE)
+def init(settings: Path, new_root_token: bool, accept_restore: bool, output: Output) -> None:
     """Prepare a store and its key file, and print the root token, once."""
     file = read_settings(settings)
     if accept_restore:
@@ -240,13 +242,13 @@ def init(settings: Path, new_root_token: bool, accept_restore: bool) -> None:
     with closing(open_store(file.server, is_new=not new_root_token)) as store:
         for folder in file.server.audit_folders:
             make_folder(folder)
-        _server().perform(lambda host: run(_show_root_token(file, is_new=new_root_token), host), store)
+        _server().perform(lambda host: run(_show_root_token(file, output.format, is_new=new_root_token), host), store)
         if store.public_database:
             problem, occurrence = HealthProblem.DATABASE_PUBLIC, {"database": store.public_database}
             streams.write(streams.STDERR, f"warning: {problem.text(occurrence)}\n{problem.remedy(occurrence)}\n")
 
 
-async def _show_root_token(file: SettingsFile, *, is_new: bool) -> None:
+async def _show_root_token(file: SettingsFile, shown: Format, *, is_new: bool) -> None:
     """Prepare the store, or make another root token for it; print the token, and note that it was printed."""
     if is_new:
         root_token = await make_root_token(file.settings(master_key.find(file.server)))
@@ -260,7 +262,10 @@ async def _show_root_token(file: SettingsFile, *, is_new: bool) -> None:
         raise SettingsError(
             f"{file.server.store_name} is initialised, but its root token was never shown: run init --new-root-token"
         )
-    if not streams.write(streams.STDOUT, f"root token: {root_token.reveal()}\n"):
+    line = f"root token: {root_token.reveal()}"
+    if shown is Format.JSON:
+        line = json.dumps({"root_token": root_token.reveal()})
+    if not streams.write(streams.STDOUT, f"{line}\n"):
         raise SettingsError("the root token cannot be written to stdout: run init --new-root-token")
     await confirm_root_token()
     if not is_new:
@@ -277,7 +282,8 @@ def _what_was_made(server: ServerSettings) -> str:
 @click.command()
 @REQUIRED_SETTINGS
 @click.argument("target", type=FILE)
-def backup(settings: Path, target: Path) -> None:
+@with_output(Format.TABLE)
+def backup(settings: Path, target: Path, output: Output) -> None:
     """Write a consistent copy of the store to TARGET, also while it is served.
 
     TARGET must not exist. For SQLite stores; a database has tools of its own.
@@ -292,14 +298,14 @@ def backup(settings: Path, target: Path) -> None:
         raise SettingsError(f"{server.store_name} is not initialised: there is nothing to copy")
     back_up(store, target, server.store_name, show_progress)
     size = target.stat().st_size
-    streams.write(
-        streams.STDERR, f"copied {server.store_name} to {target}: {size} bytes; the master key is not in it\n"
-    )
+    text = f"copied {server.store_name} to {target}: {size} bytes; the master key is not in it"
+    output.text(text, {"store": server.store_name, "target": str(target), "bytes": size})
 
 
 @click.command("compact")
 @REQUIRED_SETTINGS
-def compact_store(settings: Path) -> None:
+@with_output(Format.TABLE)
+def compact_store(settings: Path, output: Output) -> None:
     """Give the room of what was deleted back to the disk, while no server runs.
 
     A SQLite store does not become smaller by itself. It needs as much free room as it has contents. A database has
@@ -309,7 +315,8 @@ def compact_store(settings: Path) -> None:
     if server.is_in_database:
         raise SettingsError("compact is for SQLite stores; a database does it itself, or by VACUUM or etcdctl defrag")
     before, after = compact(Path(server.store), server.store_name)
-    streams.write(streams.STDOUT, f"{server.store_name}: {before} bytes before, {after} bytes after\n")
+    text = f"{server.store_name}: {before} bytes before, {after} bytes after"
+    output.text(text, {"store": server.store_name, "bytes_before": before, "bytes_after": after})
 
 
 @click.command()
@@ -367,7 +374,8 @@ async def _drop_other_master_keys(file: SettingsFile, known: Settings) -> None:
 @click.command("copy-store")
 @REQUIRED_SETTINGS
 @click.argument("target", type=FILE)
-def copy_store(settings: Path, target: Path) -> None:
+@with_output(Format.TABLE)
+def copy_store(settings: Path, target: Path, output: Output) -> None:
     """Copy the store into another, empty one, and compare both.
 
     TARGET is the settings file of the other store. No server may use either of them.
@@ -387,4 +395,4 @@ def copy_store(settings: Path, target: Path) -> None:
         closing(open_store(files[1].server, is_new=True, is_exclusive=True)) as other,
     ):
         count = _server().perform(lambda host: copy(host, source, other, show_progress), other)
-    streams.write(streams.STDOUT, f"copied and compared: {count} entries\n")
+    output.text(f"copied and compared: {count} entries", {"entries": count})

@@ -535,3 +535,16 @@ def test_settings_here_that_others_may_write_have_to_be_named(
     assert "can be written by others: to use it, name it with --settings" in capfd.readouterr().err
     run(cloudid, PROGRAM, ["check", "--settings", "cloudid.toml"])
     assert "cloudid.toml" in capfd.readouterr().out
+
+
+def test_commands_on_a_store_print_json_where_it_is_asked_for(settings: Path) -> None:
+    store, copy = settings.parent / "cloudid.sqlite", settings.parent / "copy.sqlite"
+    given = ("--settings", str(settings), "--json")
+    made = json.loads(command("cloudid_servers.trio_server", "init", *given).stdout)
+    assert {*made} == {"root_token"}
+    copied = json.loads(command("cloudid_servers.trio_server", "backup", *given, str(copy)).stdout)
+    assert (copied["target"], copied["bytes"]) == (str(copy), copy.stat().st_size)
+    compacted = json.loads(command("cloudid_servers.trio_server", "compact", *given).stdout)
+    assert compacted["bytes_after"] == store.stat().st_size
+    refused = json.loads(command("cloudid_servers.trio_server", "init", *given).stderr)
+    assert "already initialised" in refused["errors"][0]
