@@ -24,7 +24,7 @@ from attrs import field, frozen
 
 from .client import RESOURCE
 from .command import MACHINE, METADATA, STRANGER, machine_of
-from .terminal import Failed, run
+from .terminal import COLUMNS_BEHIND, Failed, run
 
 AUDIENCE: Final = "api://AzureADTokenExchange"
 PERIOD_SECONDS: Final = 5
@@ -105,7 +105,7 @@ class Typist:
             "CLOUDID_ADDR": started.url,
             "CLOUDID_TOKEN": token,
             METADATA: f"{started.simulator}/machines/{machine}",
-            "COLUMNS": str(WIDTH - len(INDENT)),
+            COLUMNS_BEHIND: str(WIDTH - len(INDENT)),
         }
         ran = subprocess.run(
             [sys.executable, "-m", "cloudid_servers.cli", name, "--format", "table", *rest],

@@ -24,6 +24,8 @@ STEP: Final = "  "
 """How far in the members of an inner thing stand."""
 NARROWEST: Final = 12
 """Characters of a column that is reduced."""
+COLUMNS_BEHIND: Final = "CLOUDID_COLUMNS"
+"""The environment variable by which a program that shows the output of a command gives the width that it has."""
 JSON_ERRORS: Final = "cloudid.json_errors"
 """The key in a context's `meta` that says whether errors are objects too, since an option asked for JSON."""
 
@@ -130,9 +132,10 @@ def _is_nested(value: object) -> bool:
 
 
 def _columns() -> int:
-    """Of the terminal, or of the one that `COLUMNS` says is behind a pipe; 0 in any other pipe."""
-    is_wide = sys.stdout.isatty() or bool(os.environ.get("COLUMNS"))
-    return shutil.get_terminal_size((0, 0)).columns if is_wide else 0
+    """Of the terminal, or what `COLUMNS_BEHIND` says of the one behind a pipe; 0 in any other pipe."""
+    if sys.stdout.isatty():
+        return shutil.get_terminal_size((0, 0)).columns
+    return int(os.environ.get(COLUMNS_BEHIND, "0"))
 
 
 def _folded(text: str, margin: int) -> Iterator[str]:

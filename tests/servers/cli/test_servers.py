@@ -101,5 +101,6 @@ def test_a_store_is_prepared_checked_and_served(server: str, tmp_path: Path) -> 
         backed_up = finished(
             "cloudid_servers.cli", "backup", "--settings", str(settings), str(tmp_path / "copy.sqlite")
         )
-        assert (backed_up.returncode, backed_up.stdout) == (0, ""), backed_up.stderr
+        assert (backed_up.returncode, backed_up.stderr) == (0, "")
+        assert f"to {tmp_path / 'copy.sqlite'}: " in backed_up.stdout
         assert running.stop()[0] == 0
