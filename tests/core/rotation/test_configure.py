@@ -156,9 +156,10 @@ def test_a_variable_with_a_line_break_is_named_by_warnings_health_and_the_refusa
     assert "the environment variable CLOUD_CLIENT_SECRET" in refused.body["errors"][0]
     world.advance(LOOK_PAUSE)
     world.perform(world.service.upkeep())
-    (problem,) = world.must("GET", "sys/health").body["problem_details"]
+    problem, refusal = world.must("GET", "sys/health").body["problem_details"]
+    assert refusal["code"] == "credential_refused"
     assert (problem["code"], "CLOUD_CLIENT_SECRET" in problem["text"]) == ("credential_at_risk", True)
-    for shown in (warning, refused.body, problem):
+    for shown in (warning, refused.body, problem, refusal):
         assert secret not in str(shown)
 
 
@@ -174,8 +175,8 @@ def test_a_stored_client_secret_with_a_line_break_stays_in_use_and_health_names_
     assert '"client_secret" has a control character' in refused.body["errors"][0]
     world.advance(LOOK_PAUSE)
     world.perform(world.service.upkeep())
-    (problem,) = world.must("GET", "sys/health").body["problem_details"]
-    assert problem["code"] == "credential_at_risk"
+    problem, refusal = world.must("GET", "sys/health").body["problem_details"]
+    assert (problem["code"], refusal["code"]) == ("credential_at_risk", "credential_refused")
     assert "POST cloud/config" in problem["remedy"]
     world.must("POST", "cloud/config", {"client_secret": world.config["client_secret"]})
     world.must("POST", "cloud/roles/web", {"azure_roles": world.grants()})
