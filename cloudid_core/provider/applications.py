@@ -178,11 +178,11 @@ async def add_password(
 async def make_password(
     client: Client, object_id: str, *, name: str, starts_at: Instant, ends_at: Instant
 ) -> NewPassword:
-    """As `add_password`. One whose answer was lost is looked up by its name and removed, since nobody knows its text,
-    and another is added.
+    """As `add_password`. One whose answer was lost is looked up by its name and removed, because nobody knows its text,
+    and another is added. If the first does not show, it was probably never made; should it show later, it is removed
+    with the other, because both have the same name.
 
-    `ProviderAmbiguous`: it does not show, cannot be removed, or no time is left. It may come yet. `ProviderProblem`: it
-    was refused.
+    `ProviderAmbiguous`: no time is left, or the answer to the other is lost, too. `ProviderProblem`: it was refused.
     """
     add = partial(add_password, client, object_id, display_name=name, starts_at=starts_at, ends_at=ends_at)
     try:
@@ -193,10 +193,10 @@ async def make_password(
             with suppress(ProviderProblem):  # another change of the application may be under way
                 removed = await remove_named_passwords(client, object_id, name)
             if removed:
-                return await add()
-            if not await pause(client):
                 break
-        raise
+            if not await pause(client):
+                raise
+    return await add()
 
 
 async def remove_named_passwords(client: Client, object_id: str, name: str, *, but: str = "") -> bool:

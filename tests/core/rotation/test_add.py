@@ -68,11 +68,18 @@ def test_a_lost_answer_leaves_nothing() -> None:
     assert len(world.key_ids) == len(before) + 1
 
 
-def test_a_password_that_does_not_show_leaves_nothing() -> None:
-    """It may come yet, so no other one is added."""
+def test_a_password_whose_request_is_lost_gives_way_to_another() -> None:
     world = rotating()
     before = world.key_ids
     world.fail(path=ADD, times=1, drop=True)
+    assert world.rotate() == 204
+    assert len(world.key_ids) == len(before) + 1
+
+
+def test_passwords_whose_requests_are_lost_again_and_again_leave_nothing() -> None:
+    world = rotating()
+    before = world.key_ids
+    world.fail(path=ADD, times=2, drop=True)
     assert world.rotate() == 503
     check_nothing_is_left(world, before)
 
