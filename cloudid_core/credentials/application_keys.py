@@ -19,7 +19,6 @@ from ..effects import GenerateKey, Instant, Now, RandomBytes
 from ..mounts import Mount
 from ..provider import (
     CERTIFICATE,
-    CLOCK_SKEW,
     FEDERATED,
     SECRET,
     Client,
@@ -116,15 +115,14 @@ class Wanted:
 
 
 async def make_key(resources: Resources, mount: Mount, client: Client, wanted: Wanted) -> Key:
-    """Give an application one more key, valid from a little ago."""
+    """Give an application one more key, valid from now. A tenant may limit the time from start to end."""
     key = await _MAKE[wanted.proof](resources, mount, client, wanted)
     return evolve(key, made_at=await Now(), name=wanted.name, proof=wanted.proof)
 
 
 async def _make_secret(resources: Resources, mount: Mount, client: Client, wanted: Wanted) -> Key:
-    starts_at = wanted.now - CLOCK_SKEW
     add = partial(
-        make_password, client, wanted.object_id, name=wanted.name, starts_at=starts_at, ends_at=wanted.ends_at
+        make_password, client, wanted.object_id, name=wanted.name, starts_at=wanted.now, ends_at=wanted.ends_at
     )
     password = await retry_while_propagating(client, add, family=wanted.family, made_at=wanted.now)
     return Key(id=password.key_id, secret=password.secret, expires_at=password.ends_at)
@@ -147,7 +145,7 @@ async def _make_federated(resources: Resources, mount: Mount, client: Client, wa
 
 async def _make_certificate(resources: Resources, mount: Mount, client: Client, wanted: Wanted) -> Key:
     """The key is made here and stays here; the directory has its certificate. Times in that are whole seconds."""
-    private, starts_at, ends_at = await GenerateKey(), int(wanted.now) - CLOCK_SKEW, int(wanted.ends_at)
+    private, starts_at, ends_at = await GenerateKey(), int(wanted.now), int(wanted.ends_at)
     der = self_signed(private, int(wanted.proof_id, 16), starts_at, ends_at)
     key_id = uuid_text(await RandomBytes(16))
     add = partial(

@@ -42,7 +42,12 @@ if TYPE_CHECKING:
 ROOT_PASSWORD_TTL: Final = 182 * DAY
 SPARE: Final = DAY
 """Seconds by which a client secret outlives the time to the next rotation, which may be late."""
-MINIMUMS: Final[Mapping[str, int]] = {"rotation_period": 5, "rotation_window": 3600, "root_password_ttl": 2 * 3600}
+MINIMUMS: Final[Mapping[str, int]] = {
+    "rotation_period": 5,
+    "rotation_window": 3600,
+    "root_password_ttl": 2 * 3600,
+    "max_secret_ttl": 2 * 3600,
+}
 """The least values of durations in seconds. 0 is always allowed."""
 TEXTS_OF_URLS: Final = (TENANT, GUID, IDENTIFIER)
 """The kinds of texts that become parts of URLs and of forms for the provider."""
@@ -127,6 +132,8 @@ class RootCredential:
     application_object_id: ClassVar[str] = ""
     awaits_secret: ClassVar[bool] = False
     proof: ClassVar[str] = CLIENT_SECRET
+    max_secret_ttl: ClassVar[int] = 0
+    """The longest life of a secret or certificate that the service makes for this mount; 0: without limit."""
     applied_hash: str = ""
     """Of the client secret that was applied last: the key of the hash, and the hash."""
 
@@ -147,7 +154,11 @@ class RootCredential:
     @property
     def secret_lifetime(self) -> int:
         """Seconds for which a secret that rotation makes is valid. What was stored without a bound is raised."""
-        return max(self.root_password_ttl or ROOT_PASSWORD_TTL, MINIMUMS["root_password_ttl"])
+        return self.capped(max(self.root_password_ttl or ROOT_PASSWORD_TTL, MINIMUMS["root_password_ttl"]))
+
+    def capped(self, seconds: int) -> int:
+        """A life of a secret or certificate, as far as the configuration allows it."""
+        return min(seconds, self.max_secret_ttl or seconds)
 
     def holding(self, key: Key) -> RootCredential:
         return evolve(self, client_secret=key.secret)
@@ -283,10 +294,11 @@ def _out_of_bounds(config: RootCredential) -> Iterator[Problem]:
         text = f"must be 0, or between {SHORTEST_TOKEN} and {LONGEST_TOKEN}"
         yield Problem(Code.FIELD_INVALID, f'"identity_token_ttl" {text}')
     ttl = config.root_password_ttl or ROOT_PASSWORD_TTL
-    if config.rotation_period and config.rotation_period + SPARE > ttl:
-        yield Problem(Code.FIELD_INVALID, '"rotation_period" and a day must be within "root_password_ttl"')
-    if config.rotation_schedule and Schedule.parse(config.rotation_schedule).longest_gap() + SPARE > ttl:
-        detail = 'the longest pause of "rotation_schedule" and a day must be within "root_password_ttl"'
+    limit = '"root_password_ttl"' if config.capped(ttl) == ttl else '"max_secret_ttl"'
+    if config.rotation_period and config.rotation_period + SPARE > config.capped(ttl):
+        yield Problem(Code.FIELD_INVALID, f'"rotation_period" and a day must be within {limit}')
+    if config.rotation_schedule and Schedule.parse(config.rotation_schedule).longest_gap() + SPARE > config.capped(ttl):
+        detail = f'the longest pause of "rotation_schedule" and a day must be within {limit}'
         yield Problem(Code.FIELD_INVALID, detail)
 
 

@@ -169,6 +169,10 @@ class HealthProblem(Enum):
         "the server closes them in the background; if the count stays, let the engine's credential change app "
         "registrations",
     )
+    SECRET_TTL_CLAMPED = (
+        '"{field}" of the role {role} of {mount} is longer than "max_secret_ttl", which takes effect',
+        'POST {mount}/{path} {{"{field}": {most}}}',
+    )
     SELF_TARGET = (
         "the role {role} of {mount} points at an application that the service proves itself with",
         "DELETE {mount}/{path}",

@@ -2,9 +2,9 @@
 
 from . import applications, assignments, groups, memberships
 from .applications import (
-    CLOCK_SKEW,
     SINGLE_TENANT,
     Application,
+    Description,
     NewPassword,
     Password,
     applications_by_client_id,
@@ -14,6 +14,7 @@ from .applications import (
     find_application,
     make_password,
     marked_applications,
+    marked_by,
 )
 from .assertions import Assertions, Source, federated_token_file
 from .assignments import assign, assignment_path, is_assigned, scope

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from ..effects import Instant
 from ..errors import CloudidError, ProviderAmbiguous, ProviderProblem
+from ..forms import Json
 from ..values import Secret, rfc3339
 from .client import Client, ask
 from .objects import (
@@ -35,8 +36,6 @@ SINGLE_TENANT: Final = "AzureADMyOrg"
 """The audience of accounts of the own tenant only. Without one, Azure opens an application to every account."""
 LOOKS: Final = 5
 """How often a password is looked for whose answer was lost."""
-CLOCK_SKEW: Final = 300.0
-"""Seconds by which the start of a password lies in the past, for servers of the provider whose clocks are behind."""
 
 
 @frozen
@@ -64,6 +63,27 @@ class Application:
     certificates: tuple[Password, ...] = ()
     federations: tuple[Password, ...] = ()
     """Only where they were asked for."""
+    tags: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Description:
+    """What an application is made with besides its unique name.
+
+    `is_tagged`: the unique name is one of its tags, by which it is found where its display name has a prefix.
+    """
+
+    tags: tuple[str, ...] = ()
+    sign_in_audience: str = SINGLE_TENANT
+    service_management_reference: str = ""
+    display_name_prefix: str = ""
+    is_tagged: bool = False
+
+    def tags_with(self, unique_name: str) -> list[str]:
+        return [*self.tags, unique_name] if self.is_tagged else list(self.tags)
+
+
+NO_DESCRIPTION: Final = Description()
 
 
 @frozen
@@ -89,6 +109,7 @@ class _Application(msgspec.Struct, rename="camel"):
     unique_name: str | None = None
     password_credentials: list[_Password] | None = None
     key_credentials: list[_Password] | None = None
+    tags: tuple[str, ...] | None = None
 
 
 class _NewPassword(msgspec.Struct, rename="camel"):
@@ -101,20 +122,20 @@ class _NewPassword(msgspec.Struct, rename="camel"):
 
 
 async def ensure_application(
-    client: Client, unique_name: str, tags: Sequence[str] = (), sign_in_audience: str = SINGLE_TENANT
+    client: Client, unique_name: str, description: Description = NO_DESCRIPTION
 ) -> Application:
     """The application with this unique name, made if it is not there; doing it again is harmless.
 
-    The unique name is its display name too; where the environment has no unique names, also one of its tags. It is then
-    made once at most: raises `ProviderAmbiguous` when that may have happened, and it cannot be seen.
+    Its display name ends with the unique name; where the environment has no unique names, that is also one of its tags.
+    It is then made once at most: raises `ProviderAmbiguous` when that may have happened, and it cannot be seen.
     """
-    body = _body(unique_name, tags, sign_in_audience)
+    body = _body(unique_name, description, description.tags_with(unique_name))
     made = await upsert(client, "applications", "uniqueName", unique_name, body, _Application)
     if made is not None:
         return _application(made)
     if (marked := await _marked_application(client, unique_name)) is not None:
         return marked
-    body = _body(unique_name, [*tags, unique_name], sign_in_audience)
+    body = _body(unique_name, description, [*description.tags, unique_name])
     call = directory_call(client, "POST", address(client, "applications"), body, idempotent=False)
     try:
         return _application(await ask(client, call, _Application))
@@ -125,9 +146,16 @@ async def ensure_application(
         raise
 
 
-async def describe_application(client: Client, object_id: str, tags: Sequence[str], sign_in_audience: str) -> None:
-    """Change the tags of an application, and who can sign in to it."""
-    body = {"tags": list(tags), "signInAudience": sign_in_audience}
+async def describe_application(
+    client: Client, object_id: str, unique_name: str, description: Description, *, had_reference: bool = False
+) -> None:
+    """Change the tags of an application, who can sign in to it, and its service management reference."""
+    body: dict[str, Json] = {
+        "tags": description.tags_with(unique_name),
+        "signInAudience": description.sign_in_audience,
+    }
+    if description.service_management_reference or had_reference:
+        body["serviceManagementReference"] = description.service_management_reference or None
     await change(client, "PATCH", address(client, "applications", object_id), body)
 
 
@@ -153,10 +181,14 @@ async def applications_by_client_id(client: Client, client_id: str) -> list[Appl
     return await _select(client, f"appId eq {literal(client_id)}")
 
 
-async def marked_applications(client: Client, prefix: str, until: Instant) -> Selection[Application]:
-    """The applications whose display name starts with a marker, as far as they can be listed until an instant."""
-    condition = f"startswith(displayName,{literal(prefix)})"
+async def marked_applications(client: Client, condition: str, until: Instant) -> Selection[Application]:
+    """The applications that pass a condition of `marked_by`, as far as they can be listed until an instant."""
     return await select_until(client, "applications", condition, _Application, until, _application)
+
+
+def marked_by(prefix: str) -> tuple[str, str]:
+    """The filters for the objects whose display name, or one of whose tags, starts with a marker."""
+    return f"startswith(displayName,{literal(prefix)})", f"tags/any(t:startswith(t,{literal(prefix)}))"
 
 
 async def add_password(
@@ -236,17 +268,22 @@ async def purge(client: Client, object_id: str) -> bool:
     return await delete(client, address(client, "directory", "deletedItems", object_id))
 
 
-def _body(display_name: str, tags: Sequence[str], sign_in_audience: str) -> dict[str, object]:
-    body: dict[str, object] = {"displayName": display_name, "signInAudience": sign_in_audience}
+def _body(unique_name: str, description: Description, tags: list[str]) -> dict[str, Json]:
+    body: dict[str, Json] = {
+        "displayName": f"{description.display_name_prefix}{unique_name}",
+        "signInAudience": description.sign_in_audience,
+    }
     if tags:
-        body["tags"] = list(tags)
+        body["tags"] = tags
+    if description.service_management_reference:
+        body["serviceManagementReference"] = description.service_management_reference
     return body
 
 
 async def _marked_application(client: Client, marker: str) -> Application | None:
-    """The application with a marker for its display name."""
-    listed = await _select(client, f"displayName eq {literal(marker)}")
-    return next((application for application in listed if application.display_name == marker), None)
+    """The application with a marker for one of its tags."""
+    listed = await _select(client, f"tags/any(t:t eq {literal(marker)})")
+    return next((application for application in listed if marker in application.tags), None)
 
 
 async def _select(client: Client, condition: str) -> list[Application]:
@@ -255,7 +292,15 @@ async def _select(client: Client, condition: str) -> list[Application]:
 
 def _application(form: _Application) -> Application:
     passwords, certificates = _listed(form.password_credentials), _listed(form.key_credentials)
-    return Application(form.id, form.app_id, form.display_name or "", form.unique_name or "", passwords, certificates)
+    return Application(
+        form.id,
+        form.app_id,
+        form.display_name or "",
+        form.unique_name or "",
+        passwords,
+        certificates,
+        tags=form.tags or (),
+    )
 
 
 def _listed(forms: Sequence[_Password] | None) -> tuple[Password, ...]:

@@ -20,7 +20,7 @@ from ..routing import mount_client
 from ..store import NO_CHANGES, Changes, Found, expected, keys
 from ..tokens import new_id
 from .record import Home, Phase, Rotation, given_up
-from .root import Subject, application_of, hinted_key, is_managed, is_used_elsewhere
+from .root import Subject, application_of, find_root, hinted_key, is_managed, is_used_elsewhere
 
 MOST_KEYS: Final = 8
 """How many secrets of a mount or static role, made here, may live at the same time."""
@@ -123,14 +123,15 @@ async def _begin(
 async def _make(
     subject: Subject, claim: Found[Rotation], holder: SecretHolder, client: Client, now: Instant
 ) -> Found[Rotation]:
-    begun = claim.record
+    begun, root = claim.record, await find_root(subject.context, subject.mount)
+    life = root.record.capped(holder.secret_lifetime) if root else holder.secret_lifetime
     wanted = Wanted(
         proof=begun.proof,
         proof_id=begun.name.removeprefix(subject.context.marker_prefix),
         object_id=begun.home.object_id,
         name=begun.name,
         now=now,
-        ends_at=now + holder.secret_lifetime,
+        ends_at=now + life,
         family=FreshObject.SHARED,
     )
     new = await make_key(subject.context, subject.mount, client, wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from attrs import evolve, frozen
@@ -21,7 +22,19 @@ from ..credentials import (
 from ..deadline import Deadline
 from ..effects import ListKeys
 from ..errors import Code, Refused
-from ..forms import BOOLEAN, ENVIRONMENT, GUID, TENANT, effective, schemas, setting, show, shown_members
+from ..forms import (
+    BOOLEAN,
+    ENVIRONMENT,
+    GUID,
+    TENANT,
+    FieldType,
+    effective,
+    lasting,
+    schemas,
+    setting,
+    show,
+    shown_members,
+)
 from ..messages import DELETE, READ, WRITE, Answer
 from ..mounts import Mount
 from ..provider import Client
@@ -35,10 +48,28 @@ from ..rotation import (
 )
 from ..routing import PROVIDER, Call, route
 from ..store import Changes, Found, expected, keys, retry_on_conflict, version_of
+from ..values import LONGEST_SECRET, coercion
 from .ceiling import FIELDS, Ceiling, resolved
 
 MOST_NAMED: Final = 5
 """How many leases and how many intents a refusal names."""
+
+
+def printable(most: int) -> FieldType[str]:
+    """A text of at most so many printable characters."""
+
+    def parse(raw: object) -> str:
+        text = coercion.text(raw)
+        if len(text) > most or not text.isprintable():
+            raise ValueError(f"must have at most {most} printable characters")
+        return text
+
+    return FieldType("string", parse, limits={"maxLength": most})
+
+
+REFERENCE: Final = printable(256)
+PREFIX: Final = printable(100)
+"""Microsoft Graph takes display names of 256 characters, and ours have less than 100 after the prefix."""
 
 
 @frozen(kw_only=True)
@@ -48,6 +79,24 @@ class Config(RootCredential, Ceiling):
     subscription_id: str = setting(GUID, "", "Subscription of the service.", env="SUBSCRIPTION_ID", required=True)
     tenant_id: str = setting(TENANT, "", "Directory tenant id.", env="TENANT_ID", required=True)
     environment: str = setting(ENVIRONMENT, "", "Environment of the cloud; empty: public.", env="ENVIRONMENT")
+    max_secret_ttl: int = setting(  # type: ignore[misc]  # the base class has no such field
+        lasting(LONGEST_SECRET),
+        0,
+        "Longest life of the secrets and certificates that the engine makes, for tenants that limit it. Leases end with"
+        " them. At least 2 hours; 0: without limit.",
+        shown_empty=False,
+    )
+
+    service_management_reference: str = setting(
+        REFERENCE,
+        "",
+        "Service management reference of the app registrations that the engine makes, which some tenants require. That"
+        " of a role takes its place.",
+        shown_empty=False,
+    )
+    display_name_prefix: str = setting(
+        PREFIX, "", "Beginning of the display names of the app registrations that the engine makes.", shown_empty=False
+    )
 
     @property
     def cloud_name(self) -> str:
@@ -94,6 +143,13 @@ async def in_use(context: Context, mount: Mount, deadline: Deadline) -> tuple[Co
 async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
     """How a mount talks to the provider under its present configuration."""
     return (await in_use(context, mount, deadline))[1]
+
+
+def clamped_warnings(fields: Iterable[str]) -> tuple[str, ...]:
+    """Warn the writer of a role about each field that does not take effect as it is written."""
+    return tuple(
+        f'"{field}" is longer than "max_secret_ttl" of the configuration, which takes effect' for field in fields
+    )
 
 
 @route(

@@ -20,13 +20,13 @@ from ..forms import schemas
 from ..leases import Lease, end_lease
 from ..messages import READ, Answer
 from ..mounts import mount_table, require_live
-from ..provider import Client, Credentials, FreshObject, NewPassword, Provisioned, wait_until_proven
+from ..provider import Client, Credentials, Description, FreshObject, NewPassword, Provisioned, wait_until_proven
 from ..quotas import room_for_lease
 from ..routing import PROVIDER, Answers, Call, capture_name, route
 from ..store import Changes, Found, retry_on_conflict
 from ..token_store import hard_end
 from ..tokens import new_id, owner_of, tie
-from .config import in_use
+from .config import Config, in_use
 from .persistent_app import COME_AGAIN
 from .provisioning import (
     PlannedAssignment,
@@ -37,10 +37,10 @@ from .provisioning import (
     paths_of,
     plan_assignments,
 )
-from .roles import Role, find_role, may_hold, may_issue_for, rights_of
+from .roles import Role, description_of, find_role, may_hold, may_issue_for, rights_of
 
 SECRET_MARGIN: Final = 3600
-"""Seconds by which the provider's secret outlives the longest lease, never past an explicit cap."""
+"""Seconds by which the provider's secret outlives the longest lease, never past an explicit cap or `max_secret_ttl`."""
 CREDENTIALS: Final = Answers(
     data=schemas.members(TEXT="client_id client_secret tenant_id subscription_id"),
     lease=True,
@@ -57,6 +57,7 @@ class Plan:
     role: Role
     provisioned: Provisioned
     assignments: tuple[PlannedAssignment, ...]
+    description: Description
     ttl: int
     ends_at: Instant
     """When the provider's secret is to end."""
@@ -134,7 +135,7 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
         raise Refused(Code.ROLE_NOT_FOUND)
     config, client, config_expects = await in_use(context, mount, call.deadline)
     await may_issue_for(context, mount, config, client, role.record)
-    plan = await _plan(call, client, role.record, name, role.record.subscription or config.subscription_id)
+    plan = await _plan(call, config, client, role.record, name)
     call.held.lease_id, call.held.mount_id, call.held.intent_id = _lease_id(call, plan), mount.id, plan.id
     at_stake, expects = evolve(plan.provisioned, purge=True), {**role.expected, **config_expects}
     room = await room_for_lease(context, mounts, mount.id, name, role.record.max_leases)
@@ -144,8 +145,8 @@ async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
     return client, plan, intent
 
 
-async def _plan(call: Call, client: Client, role: Role, name: str, subscription_id: str) -> Plan:
-    terms = role.terms(call.context, call.mount)
+async def _plan(call: Call, config: Config, client: Client, role: Role, name: str) -> Plan:
+    terms = role.terms(call.context, call.mount, config)
     granted = grant_life(terms, start=call.now, now=call.now)
     intent_id = await new_id()
     provisioned = Provisioned(made_at=call.now, tenant=client.tenant)
@@ -164,9 +165,10 @@ async def _plan(call: Call, client: Client, role: Role, name: str, subscription_
         role=role,
         provisioned=provisioned,
         assignments=planned,
+        description=description_of(config, role),
         ttl=granted.ttl,
-        ends_at=call.now + min(terms.effective_max + SECRET_MARGIN, role.cap),
-        subscription_id=subscription_id,
+        ends_at=call.now + min(terms.effective_max + SECRET_MARGIN, config.capped(role.cap)),
+        subscription_id=role.subscription or config.subscription_id,
         warnings=granted.warnings,
     )
 
@@ -179,7 +181,7 @@ async def _make(client: Client, plan: Plan) -> Made:
         on, name = provisioned.password_on, provisioned.password_name
         password = await add_password_to(client, on, name, plan.ends_at, family)
         return Made(evolve(provisioned, password_key_id=password.key_id), password)
-    provisioned = await make_application(client, provisioned, role.tags, role.sign_in_audience)
+    provisioned = await make_application(client, provisioned, plan.description)
     on, name = provisioned.application_id, provisioned.unique_name
     password = await add_password_to(client, on, name, plan.ends_at, FreshObject.APPLICATION)
     granted = await grant(client, provisioned.principal_id, plan.assignments, role.memberships)

@@ -23,8 +23,8 @@ from ..provider import (
     federated_credentials,
     find_application,
     find_by_id,
-    literal,
     marked_applications,
+    marked_by,
     select_until,
 )
 from ..tokens import is_id
@@ -34,8 +34,8 @@ T = TypeVar("T")
 
 LANES: Final = 8
 """How many look-ups run at the same time."""
-LIST_SHARE: Final = 0.3
-"""The share of the time for each of the two lists. The rest is for look-ups."""
+LIST_SHARE: Final = 0.15
+"""The share of the time for each of the four lists. The rest is for look-ups."""
 TIME_DIGITS: Final = 12
 """How many digits of an id are its time of making, in milliseconds."""
 
@@ -81,6 +81,7 @@ class Principal(msgspec.Struct, rename="camel", frozen=True):
     id: Id
     app_id: str | None = None
     display_name: str | None = None
+    tags: tuple[str, ...] | None = None
 
 
 @frozen
@@ -106,16 +107,15 @@ class Shown:
 
         A principal comes and goes with its application, and so do the proofs of one that is not among them.
         """
-        for one in self._named(frozenset(application_ids)):
+        for one in self._named(prefix, frozenset(application_ids)):
             made_at = marked_at(prefix, one.name)
             if made_at is not None:
                 yield evolve(one, made_at=made_at)
 
-    def _named(self, application_ids: frozenset[str]) -> Iterator[Object]:
+    def _named(self, prefix: str, application_ids: frozenset[str]) -> Iterator[Object]:
         for one in self.applications.values():
-            place = Object(
-                kind=ObjectKind.APPLICATION, id=one.object_id, name=one.display_name, client_id=one.client_id
-            )
+            name = _marker_of(prefix, one.display_name, one.tags)
+            place = Object(kind=ObjectKind.APPLICATION, id=one.object_id, name=name, client_id=one.client_id)
             yield place
             for kind in PROOFS if one.object_id in application_ids else ():
                 for each in _standing(one, kind):
@@ -124,7 +124,8 @@ class Shown:
         clients = {application.client_id for application in self.applications.values()}
         for lone in self.principals.values():
             if lone.app_id not in clients:
-                name, client_id = lone.display_name or "", lone.app_id or ""
+                name = _marker_of(prefix, lone.display_name or "", lone.tags or ())
+                client_id = lone.app_id or ""
                 yield Object(kind=ObjectKind.PRINCIPAL, id=lone.id, name=name, client_id=client_id)
 
 
@@ -132,6 +133,11 @@ def _standing(holder: Application, kind: ObjectKind) -> tuple[Password, ...]:
     """What an application has of a kind that has a row in `PROOFS`."""
     standing: tuple[Password, ...] = getattr(holder, PROOFS[kind][1])
     return standing
+
+
+def _marker_of(prefix: str, display_name: str, tags: tuple[str, ...]) -> str:
+    """The name that marks an object: its display name, or the tag in place of one that has a prefix of its own."""
+    return next((tag for tag in tags if tag.startswith(prefix)), display_name)
 
 
 def marked_at(prefix: str, name: str) -> Instant | None:
@@ -181,17 +187,22 @@ async def list_marked_objects(
     own = client.credentials.client_id
     roots = await applications_by_client_id(client, own) if own else []
     started, share = await Now(), await client.deadline.remaining() * LIST_SHARE
-    marked = await marked_applications(client, prefix, started + share)
-    condition = f"startswith(displayName,{literal(prefix)})"
-    until = started + 2 * share
-    principals = await select_until(client, "servicePrincipals", condition, Principal, until, lambda each: each)
-    listed = [*marked.items, *roots]
+    marked: list[Application] = []
+    principals: list[Principal] = []
+    is_complete = True
+    for number, condition in enumerate(marked_by(prefix)):
+        until = started + (2 * number + 1) * share
+        by_condition = await marked_applications(client, condition, until)
+        lone = await select_until(client, "servicePrincipals", condition, Principal, until + share, lambda each: each)
+        marked += by_condition.items
+        principals += lone.items
+        is_complete = is_complete and by_condition.is_complete and lone.is_complete
+    listed = [*marked, *roots]
     known = {application.object_id: application for application in listed}
     known |= await _applications(client, {each for each in application_ids if each not in known})
     holder_ids = frozenset((*application_ids, *(root.object_id for root in roots)))
     known = await _with_federations(client, known, holder_ids)
-    is_complete = marked.is_complete and principals.is_complete
-    return Shown(known, {principal.id: principal for principal in principals.items}, is_complete), holder_ids
+    return Shown(known, {principal.id: principal for principal in principals}, is_complete), holder_ids
 
 
 async def look_up(client: Client, objects: Iterable[Object]) -> Shown:

@@ -16,7 +16,7 @@ from ..context import Context, Due
 from ..effects import Instant
 from ..errors import CloudidError, Code, Refused
 from ..mounts import Mount
-from ..provider import Client, Provisioned, describe_application, identities_for_writing, is_assigned
+from ..provider import Client, Description, Provisioned, describe_application, identities_for_writing, is_assigned
 from ..routing import Call, capture_name
 from ..store import Changes, keys
 from ..tokens import new_id
@@ -30,7 +30,6 @@ from .provisioning import (
     make_application,
     paths_of,
     plan_assignments,
-    provider_spelling,
 )
 from .token_secret import TokenSecret
 
@@ -52,6 +51,9 @@ class PersistentApp:
     """Stored for nodes of earlier releases; `provisioned` has all memberships."""
     tags: tuple[str, ...]
     sign_in_audience: str
+    service_management_reference: str = ""
+    is_tagged: bool = False
+    """Whether its unique name is one of its tags."""
     left: tuple[PlannedAssignment, ...] = ()
     """Assignments of other parties that the role no longer asks for. They stay as long as the principal."""
 
@@ -75,7 +77,9 @@ class Change:
     """Whether the application's own properties differ."""
 
 
-async def persist(call: Call, client: Client, key: str, role: Role, grounds: Changes) -> tuple[str, ...]:
+async def persist(
+    call: Call, client: Client, key: str, role: Role, description: Description, grounds: Changes
+) -> tuple[str, ...]:
     """Make what the role should keep, and store the role with it; what it no longer should is removed afterwards.
 
     `grounds` go with the commit that stores it. Returns warnings about assignments of other parties.
@@ -84,8 +88,9 @@ async def persist(call: Call, client: Client, key: str, role: Role, grounds: Cha
     """
     kept = role.persistent_app
     if kept is None:
-        return await _make(call, client, key, role, grounds)
-    change = _difference(kept, role.normal)
+        return await _make(call, client, key, role, description, grounds)
+    description = evolve(description, is_tagged=kept.is_tagged)
+    change = _difference(kept, role.normal, description)
     if not (change.added or change.removed or change.joined or change.left or change.described):
         provisioned = evolve(kept.provisioned, purge=role.permanently_delete)
         stored = Changes(puts={key: evolve(role, persistent_app=evolve(kept, provisioned=provisioned))})
@@ -93,7 +98,7 @@ async def persist(call: Call, client: Client, key: str, role: Role, grounds: Cha
         return ()
     if await find_intent(call.context, call.mount.id, kept.change_id):
         raise Refused(Code.ROLE_CHANGE_PENDING, retry_after=COME_AGAIN)
-    return await _change(call, client, key, role, kept, change, grounds)
+    return await _change(call, client, key, role, kept, change, description, grounds)
 
 
 async def without_gone(client: Client, kept: PersistentApp) -> PersistentApp:
@@ -140,7 +145,9 @@ def forget(persistent_app: PersistentApp, secret: TokenSecret | None, mount: Mou
     return abandoned_intent(persistent_app.id, mount.id, provisioned, now).abandonment
 
 
-async def _make(call: Call, client: Client, key: str, role: Role, grounds: Changes) -> tuple[str, ...]:
+async def _make(
+    call: Call, client: Client, key: str, role: Role, description: Description, grounds: Changes
+) -> tuple[str, ...]:
     intent_id = await new_id()
     planned = await plan_assignments(role.normal.azure_roles)
     at_stake = Provisioned(
@@ -153,9 +160,9 @@ async def _make(call: Call, client: Client, key: str, role: Role, grounds: Chang
     until, expects = call.deadline.at, grounds.expects
     intent = await open_intent(call.context, intent_id, call.mount.id, at_stake, until=until, expects=expects)
     try:
-        made = await make_application(client, at_stake, role.normal.tags, role.sign_in_audience)
+        made = await make_application(client, at_stake, description)
         granted = await grant(client, made.member_id, planned, role.memberships)
-        persistent_app = _persisted(intent_id, made, granted, role)
+        persistent_app = _persisted(intent_id, made, granted, role, description)
         stored = grounds | Changes(puts={key: evolve(role, persistent_app=persistent_app)})
         stored |= await pointing(call, made.client_id)
         await call.context.records.commit(stored | closing(intent))
@@ -166,7 +173,14 @@ async def _make(call: Call, client: Client, key: str, role: Role, grounds: Chang
 
 
 async def _change(
-    call: Call, client: Client, key: str, role: Role, kept: PersistentApp, change: Change, grounds: Changes
+    call: Call,
+    client: Client,
+    key: str,
+    role: Role,
+    kept: PersistentApp,
+    change: Change,
+    description: Description,
+    grounds: Changes,
 ) -> tuple[str, ...]:
     """Make what is new, then store the role; the same commit turns the intent into one to remove what is old."""
     planned = await plan_assignments(change.added)
@@ -176,16 +190,21 @@ async def _change(
     until, expects = call.deadline.at, grounds.expects
     intent = await open_intent(call.context, kept.change_id, call.mount.id, at_stake, until=until, expects=expects)
     try:
-        audience = provider_spelling(role.sign_in_audience)
         if change.described:
-            await describe_application(client, kept.provisioned.application_id, role.normal.tags, audience)
+            await describe_application(
+                client,
+                kept.provisioned.application_id,
+                kept.provisioned.unique_name,
+                description,
+                had_reference=bool(kept.service_management_reference),
+            )
         granted = _adopted(kept, await grant(client, member_id, planned, change.joined))
         assigned = {one.path for one in granted}
         given_up = [one for one in change.removed if one.path not in assigned]
         left = tuple(one for one in (*kept.left, *given_up) if one.is_foreign and one.path not in assigned)
-        audience = audience if change.described else kept.provisioned.audience
+        audience = description.sign_in_audience if change.described else kept.provisioned.audience
         provisioned = evolve(kept.provisioned, made_at=call.now, audience=audience)
-        persistent_app = _persisted(kept.id, provisioned, (*change.stay, *granted), role, left)
+        persistent_app = _persisted(kept.id, provisioned, (*change.stay, *granted), role, description, left)
         removed = tuple(one.path for one in given_up if not one.is_foreign)
         old = evolve(nothing, assignments=removed).with_memberships(change.left)
         changes = grounds | Changes(puts={key: evolve(role, persistent_app=persistent_app)}) | closing(intent)
@@ -213,6 +232,7 @@ def _persisted(
     provisioned: Provisioned,
     assignments: tuple[PlannedAssignment, ...],
     role: Role,
+    description: Description,
     left: tuple[PlannedAssignment, ...] = (),
 ) -> PersistentApp:
     return PersistentApp(
@@ -226,11 +246,15 @@ def _persisted(
         groups=role.azure_groups,
         tags=role.normal.tags,
         sign_in_audience=role.sign_in_audience,
+        service_management_reference=description.service_management_reference,
+        is_tagged=description.is_tagged,
         left=left,
     )
 
 
-def _difference(kept: PersistentApp, role: Role) -> Change:
+def _difference(kept: PersistentApp, role: Role, description: Description) -> Change:
+    described = kept.tags, kept.provisioned.audience, kept.service_management_reference
+    wanted_description = role.tags, description.sign_in_audience, description.service_management_reference
     wanted = {_assignment_key(one): one for one in role.azure_roles}
     assigned = {_assignment_key(one) for one in kept.assignments}
     return Change(
@@ -239,7 +263,7 @@ def _difference(kept: PersistentApp, role: Role) -> Change:
         removed=tuple(one for one in kept.assignments if _assignment_key(one) not in wanted),
         joined=_beyond(role.memberships, kept.provisioned),
         left=_beyond(kept.provisioned.memberships, role),
-        described=(role.tags, provider_spelling(role.sign_in_audience)) != (kept.tags, kept.provisioned.audience),
+        described=wanted_description != described,
     )
 
 

@@ -14,10 +14,10 @@ from attrs import evolve, frozen
 
 from ..effects import Instant, Now, RandomBytes
 from ..provider import (
-    CLOCK_SKEW,
     MEMBERSHIPS,
     SINGLE_TENANT,
     Client,
+    Description,
     FreshObject,
     NewPassword,
     Provisioned,
@@ -75,12 +75,9 @@ def paths_of(planned: tuple[PlannedAssignment, ...]) -> tuple[str, ...]:
     return tuple(one.path for one in planned)
 
 
-async def make_application(
-    client: Client, provisioned: Provisioned, tags: tuple[str, ...], sign_in_audience: str
-) -> Provisioned:
+async def make_application(client: Client, provisioned: Provisioned, description: Description) -> Provisioned:
     """Make an application under its unique name, and its principal; the same objects with their ids."""
-    audience = provider_spelling(sign_in_audience)
-    application = await ensure_application(client, provisioned.unique_name, tags, audience)
+    application = await ensure_application(client, provisioned.unique_name, description)
     principal = await retry_while_propagating(
         client,
         lambda: ensure_principal(client, application.client_id),
@@ -91,7 +88,7 @@ async def make_application(
         provisioned,
         application_id=application.object_id,
         client_id=application.client_id,
-        audience=audience,
+        audience=description.sign_in_audience,
         principal_id=principal,
         member_id=principal,
     )
@@ -133,7 +130,10 @@ def foreign_warnings(granted: tuple[PlannedAssignment, ...]) -> tuple[str, ...]:
 async def add_password_to(
     client: Client, application_id: str, name: str, ends_at: Instant, family: FreshObject
 ) -> NewPassword:
-    """Give an application one more password, valid from a little ago. `family`: which of its errors may pass."""
+    """Give an application one more password, valid from now. `family`: which of its errors may pass.
+
+    A tenant may limit the time from start to end, so the start is not put back for clocks that are behind.
+    """
     now = await Now()
-    attempt = partial(make_password, client, application_id, name=name, starts_at=now - CLOCK_SKEW, ends_at=ends_at)
+    attempt = partial(make_password, client, application_id, name=name, starts_at=now, ends_at=ends_at)
     return await retry_while_propagating(client, attempt, family=family, made_at=now)

@@ -36,6 +36,7 @@ from ..provider import (
     PROOFS,
     SECRET,
     Client,
+    Description,
     FreshObject,
     Provisioned,
     Rights,
@@ -45,7 +46,7 @@ from ..provider import (
 from ..routing import LEFT, PROVIDER, Answers, Call, capture_name, route
 from ..store import NO_CHANGES, Changes, Found, keys, retry_on_conflict
 from ..values import coercion, listing
-from .config import Config, find_config, in_use
+from .config import REFERENCE, Config, clamped_warnings, find_config, in_use
 from .grants import (
     APP_ROLE_GRANTS,
     DIRECTORY_ROLE_GRANTS,
@@ -63,7 +64,7 @@ from .grants import (
 )
 from .limits import may_issue
 from .persistent_app import PersistentApp, forget, persist, pointing, require_changed, without_gone
-from .provisioning import SIGN_IN_AUDIENCES
+from .provisioning import SIGN_IN_AUDIENCES, provider_spelling
 from .token_secret import TokenSecret, forget_secret
 
 MOST_COUNTED: Final = 1000
@@ -75,6 +76,7 @@ MOST_EXAMINED: Final = 1000
 UNRECORDED: Final = "the lease does not record what it holds: request new credentials"
 GIVEN_UP: Final = "its role no longer keeps the application"
 TEN_YEARS: Final = 10 * 365 * 24 * 3600
+DURATIONS: Final = ("ttl", "max_ttl", "explicit_max_ttl")
 MOST_TAGS: Final = 100
 TAG_LIMIT: Final = 256
 _TAG: Final = re.compile(rf"\S{{1,{TAG_LIMIT}}}")
@@ -133,6 +135,12 @@ class Role(AsWritten):
         one_of(*SIGN_IN_AUDIENCES), "", "Who can sign in to the applications; empty: accounts of the tenant only."
     )
     tags: tuple[str, ...] = setting(TAGS, (), "Tags of the applications.")
+    service_management_reference: str = setting(
+        REFERENCE,
+        "",
+        "Service management reference of the applications, which some tenants require; empty: the configuration's.",
+        shown_empty=False,
+    )
     token_scopes: tuple[str, ...] = setting(
         TOKEN_SCOPES, (), "Scopes that access tokens of its application are given for; empty: it gives none."
     )
@@ -187,13 +195,19 @@ class Role(AsWritten):
         is_fresh = kept is not None and now < kept.provisioned.made_at + GRACE
         return FreshObject.APPLICATION if is_fresh else FreshObject.SHARED
 
-    def terms(self, context: Context, mount: Mount) -> Terms:
+    def clamped(self, config: Config) -> dict[str, int]:
+        """The durations that are longer than a configuration lets a secret live, with the longest that are not."""
+        most = config.max_secret_ttl
+        return {name: most for name in DURATIONS if most and getattr(self, name) > most}
+
+    def terms(self, context: Context, mount: Mount, config: Config) -> Terms:
+        """What limits its leases. They end with the secret, which `max_secret_ttl` of the configuration limits."""
         return Terms(
             default=mount.default_ttl(context.settings),
             max=mount.max_ttl(context.settings),
             ttl=self.ttl,
             max_ttl=self.max_ttl,
-            explicit_max_ttl=self.cap,
+            explicit_max_ttl=config.capped(self.cap),
         )
 
 
@@ -271,12 +285,13 @@ async def write_role(call: Call) -> Answer:
     )
     warnings: tuple[str, ...] = ()
     if role.persist_app:
-        warnings = await persist(call, client, key, role, grounds)
+        warnings = await persist(call, client, key, role, description_of(config, role), grounds)
     else:
         grounds |= Changes(puts={key: role})
         if role.client_id:
             grounds |= await pointing(call, role.client_id)
         await context.records.commit(grounds)
+    warnings += clamped_warnings(role.clamped(config))
     return Answer(warnings=warnings, wake_at=call.now if stored.held else None)
 
 
@@ -319,6 +334,17 @@ async def _resolved(client: Client, role: Role) -> Role:
         azure_groups=await resolve(client, "azure_groups", role.azure_groups, find_groups),
         directory_roles=await resolve(client, "directory_roles", role.directory_roles, find_directory_roles),
         app_roles=await resolve(client, "app_roles", role.app_roles, find_app_roles),
+    )
+
+
+def description_of(config: Config, role: Role) -> Description:
+    """What the application of a role, or of a lease of it, is made with."""
+    return Description(
+        tags=role.normal.tags,
+        sign_in_audience=provider_spelling(role.sign_in_audience),
+        service_management_reference=role.service_management_reference or config.service_management_reference,
+        display_name_prefix=config.display_name_prefix,
+        is_tagged=bool(config.display_name_prefix),
     )
 
 
@@ -471,7 +497,7 @@ async def lease_terms(context: Context, mount: Mount, lease: LeaseSubject, deadl
     config, client, config_expects = await in_use(context, mount, deadline)
     grounds = await may_hold(context, mount, config, client, found.record, lease)
     expects = {**found.expected, **config_expects, **grounds.expects}
-    return LeaseTerms(found.record.terms(context, mount), expects)
+    return LeaseTerms(found.record.terms(context, mount, config), expects)
 
 
 async def may_hold(

@@ -38,7 +38,7 @@ from ..routing import PROVIDER, Answers, Call, capture_name, reason_for, route
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..values import DAY, LONGEST_INTERVAL, LONGEST_SECRET, Schedule, Secret
 from . import roles
-from .config import in_use
+from .config import Config, clamped_warnings, in_use
 from .limits import may_issue
 from .persistent_app import pointing
 from .roles import OBJECT_ID, TOKEN_SCOPES, require_issuer
@@ -101,6 +101,15 @@ class StaticRole(AsWritten):
     @property
     def secret_lifetime(self) -> int:
         return SPARE + (self.rotation_period or int(Schedule.parse(self.rotation_schedule).longest_gap()))
+
+    def clamped(self, config: Config) -> dict[str, int]:
+        """The fields by which a secret lives longer than a configuration allows, with the longest value; 0: none."""
+        most = config.max_secret_ttl
+        longest = most - min(SPARE, most // 2)
+        if most and self.rotation_period > longest:
+            return {"rotation_period": longest}
+        is_clamped = most and self.rotation_schedule and Schedule.parse(self.rotation_schedule).longest_gap() > longest
+        return {"rotation_schedule": 0} if is_clamped else {}
 
     @property
     def target(self) -> str:
@@ -194,7 +203,7 @@ async def _write(call: Call) -> tuple[StaticRole, tuple[str, ...]]:
     _, planned = await replanned(context, mount.id, role, call.now, role=name)
     grounds = Changes({**expects, **config_expects}, {key: role})
     await context.records.commit(grounds | planned | await pointing(call, role.client_id, f"{_PATH}{name}"))
-    return role, await _double_use(call, application)
+    return role, (*await _double_use(call, application), *clamped_warnings(role.clamped(config)))
 
 
 def _check(context: Context, role: StaticRole, stored: StaticRole) -> None:

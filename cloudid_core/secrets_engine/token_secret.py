@@ -18,6 +18,7 @@ from ..effects import Instant, Now
 from ..errors import CloudidError, Code, Refused
 from ..mounts import Mount
 from ..provider import GRACE, PROOFS, Client, Credentials, Proof, Provisioned, wait_until_proven
+from ..rotation import find_root
 from ..store import Changes, Found
 from ..tokens import new_id
 from ..values import DAY, Secret, rfc3339
@@ -87,6 +88,7 @@ async def replace_secret(
     `grounds`: what the commits rest on besides the role. Raises `Conflict` when any of it has changed.
     """
     role, now, intent_id = found.record.normal, await Now(), await new_id()
+    root = await find_root(context, mount)
     expects, kept = {**grounds.expects, **found.expected}, role.token_secret
     if kept is not None and not kept.proven and await _may_come(client, kept, now):
         if not await wait_until_proven(client, kept.credentials(context, mount, client), kept.row.family):
@@ -110,7 +112,7 @@ async def replace_secret(
             object_id=role.existing_id,
             name=at_stake.password_name,
             now=now,
-            ends_at=now + LIFE,
+            ends_at=now + (root.record.capped(LIFE) if root else LIFE),
             family=role.propagation(now),
         )
         key = await make_key(context, mount, client, wanted)

@@ -29,7 +29,7 @@ from ..mounts import AUTH, SECRET, SYSTEM, TOKEN, Mount, MountTable, mount_table
 from ..policies import Policy
 from ..quotas import LONGEST_BLOCK, Quotas
 from ..rotation import credential_risks, find_root, secret_risks, self_targets
-from ..secrets_engine import count_open_audiences, newly_denied
+from ..secrets_engine import clamped_roles, count_open_audiences, newly_denied
 from ..store import keys
 from ..token_store import TokenRole
 from ..values import LONGEST_DELAY
@@ -190,6 +190,12 @@ async def roles_that_take_over_identities(stored: Stored) -> Sequence[Occurrence
     return [{"mount": each.path, "role": role} for each in mounts for role in await newly_denied(stored.context, each)]
 
 
+async def roles_with_long_lives(stored: Stored) -> Sequence[Occurrence]:
+    """Roles that ask for longer lives than `max_secret_ttl` of their mount allows."""
+    mounts = [mount for mount in stored.table.live if mount.kind == SECRET]
+    return [each for mount in mounts for each in await clamped_roles(stored.context, mount)]
+
+
 async def open_audiences(stored: Stored) -> Sequence[Occurrence]:
     """Mounts with app registrations that were made without a sign-in audience and are not closed yet."""
     counts = [(mount, await count_open_audiences(mount)) for mount in stored.table.live]
@@ -206,6 +212,7 @@ RULES: Final = (
     StoredRule(HealthProblem.APPLIED_WITHOUT_SUDO, policies_without_sudo),
     StoredRule(HealthProblem.APPLIED_RECORD_UNADOPTED, unadopted_records),
     StoredRule(HealthProblem.SELF_TARGET, roles_that_lend_the_service),
+    StoredRule(HealthProblem.SECRET_TTL_CLAMPED, roles_with_long_lives),
     StoredRule(HealthProblem.PRIVILEGED_ROLE, roles_that_take_over_identities),
     StoredRule(HealthProblem.AUDIENCE_OPEN, open_audiences),
     StoredRule(HealthProblem.AUDIT_KEYS_SECRET, secret_audit_keys),

@@ -52,6 +52,10 @@ class Behaviour(Form, frozen=True):
     page_size: Annotated[int, Meta(ge=1, le=1000)] = 3
     """Small, so that a client that ignores the next page is noticed."""
     quotas: Mapping[str, Count] = msgspec.field(default_factory=lambda: QUOTAS)
+    max_secret_lifetime: Annotated[float, Meta(gt=0)] | None = None
+    """An app management policy: the most seconds between start and end of a secret or certificate."""
+    requires_reference: bool = False
+    """Whether app registrations need a `serviceManagementReference`."""
     throttle: Mapping[str, Rate | None] = msgspec.field(default_factory=lambda: dict.fromkeys(BUCKETS))
 
     @property

@@ -17,6 +17,9 @@ TEXT: Final = r"'((?:[^']|'')*)'"
 EQUALS: Final = re.compile(rf"\s*(\w+)\s+eq\s+{TEXT}\s*")
 STARTS: Final = re.compile(rf"\s*startswith\(\s*(\w+)\s*,\s*{TEXT}\s*\)\s*")
 ANY: Final = re.compile(rf"\s*(\w+)/any\(\s*(?P<each>\w+)\s*:\s*(?P=each)\s+eq\s+{TEXT}\s*\)\s*")
+ANY_STARTS: Final = re.compile(
+    rf"\s*(\w+)/any\(\s*(?P<each>\w+)\s*:\s*startswith\(\s*(?P=each)\s*,\s*{TEXT}\s*\)\s*\)\s*"
+)
 
 
 @frozen
@@ -29,7 +32,8 @@ class Filterable:
     contains: str = ""
 
     def select(self, objects: Iterable[T], condition: str | None) -> list[T]:
-        """The objects that match: `property eq 'x'`, `startswith(property,'x')`, `properties/any(t:t eq 'x')`."""
+        """The objects that match: `property eq 'x'`, `startswith(property,'x')`, `properties/any(t:t eq 'x')`, and
+        the same with `startswith(t,'x')`."""
         if condition is None:
             return list(objects)
         if match := EQUALS.fullmatch(condition):
@@ -41,6 +45,9 @@ class Filterable:
         if match := ANY.fullmatch(condition):
             name, text = self._read(self.contains, match)
             return [item for item in objects if text in map(_fold, getattr(item, name))]
+        if match := ANY_STARTS.fullmatch(condition):
+            name, text = self._read(self.contains, match)
+            return [item for item in objects if any(_fold(each).startswith(text) for each in getattr(item, name))]
         raise unsupported()
 
     def _read(self, names: str, match: re.Match[str]) -> tuple[str, str]:

@@ -42,6 +42,7 @@ APPLICATION_BODY: Final[Shape] = {
     "displayName": (str,),
     "uniqueName": OPTIONAL_TEXT,
     "signInAudience": (str,),
+    "serviceManagementReference": OPTIONAL_TEXT,
     "tags": (list,),
     "keyCredentials": (list,),
 }
@@ -89,6 +90,9 @@ def _require_creation(call: Call, key: str) -> None:
 def _create_application(world: World, call: Call, properties: Json) -> Created:
     if "display_name" not in properties:
         raise bad_request("The required property 'displayName' is missing.")
+    if world.behaviour.requires_reference and not properties.get("service_management_reference"):
+        message = "ServiceManagementReference field is required for Create, but is missing in the request."
+        raise Refusal(400, "ServiceTreeValueMissing", message)
     world.directory.purge_expired()
     if world.directory.is_full(world.behaviour.quotas["applications"]):
         raise over_quota("The directory object quota limit for the tenant has been exceeded.")

@@ -88,6 +88,7 @@ def add_password(table: str, world: World, call: Call) -> Json:
     ends_at = _read_instant(wanted.get("endDateTime"), starts_at + DEFAULT_LIFETIME)
     if ends_at <= starts_at:
         raise bad_request("The end of a password must come after its start.")
+    _refuse_long_life(world, starts_at, ends_at)
     _refuse_beyond_quota(world, len(holder.passwords) + 1)
     refuse_concurrent_change(world, holder.id)
     name = wanted.get("displayName")
@@ -138,7 +139,16 @@ def _read_certificate(world: World, entry: Json, known: dict[str, Certificate]) 
     ends_at = _read_instant(entry.get("endDateTime"), last)
     if not first <= starts_at < ends_at <= last:
         raise bad_request("Key credential end date is invalid.")
+    _refuse_long_life(world, starts_at, ends_at)
     return Certificate(key_id, entry.get("displayName"), der, starts_at, ends_at)
+
+
+def _refuse_long_life(world: World, starts_at: float, ends_at: float) -> None:
+    """Apply the tenant's app management policy."""
+    most = world.behaviour.max_secret_lifetime
+    if most is not None and round(ends_at - starts_at, 3) > most:
+        message = "Credential lifetime exceeds the max value allowed as per assigned policy."
+        raise Refusal(400, "CredentialInvalidLifetimeAsPerAppPolicy", message)
 
 
 def _refuse_beyond_quota(world: World, count: int) -> None:

@@ -43,6 +43,7 @@ APPLICATION: Final[Members] = {
     "uniqueName": "unique_name",
     "createdDateTime": lambda one: instant(one.created_at),
     "signInAudience": "sign_in_audience",
+    "serviceManagementReference": "service_management_reference",
     "keyCredentials": lambda one: [show(each, CERTIFICATE) for each in one.certificates],
 }
 

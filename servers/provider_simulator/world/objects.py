@@ -42,6 +42,7 @@ class Application(Immutable):
     certificates: tuple[Certificate, ...] = ()
     tags: tuple[str, ...] = ()
     sign_in_audience: str = "AzureADandPersonalMicrosoftAccount"
+    service_management_reference: str | None = None
 
 
 @frozen

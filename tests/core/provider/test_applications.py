@@ -11,6 +11,7 @@ import pytest
 from cloudid_core.errors import ProviderAmbiguous, ProviderProblem
 from cloudid_core.provider.applications import (
     Application,
+    Description,
     Password,
     add_password,
     application_by_unique_name,
@@ -22,6 +23,7 @@ from cloudid_core.provider.applications import (
     find_application,
     make_password,
     marked_applications,
+    marked_by,
     purge,
     remove_password,
 )
@@ -45,7 +47,7 @@ def listed(*applications: dict[str, Any]) -> Reply:
 
 
 def ensure(setting: Setting, **fields: Any) -> Application:
-    program = ensure_application(setting.client, NAME, **fields)
+    program = ensure_application(setting.client, NAME, Description(**fields))
     return setting.world.perform(program)
 
 
@@ -69,7 +71,7 @@ def without_upserts() -> Setting:
 def test_an_application_is_made_under_its_unique_name() -> None:
     setting = Setting()
     setting.cloud.script(f"PATCH {KEY_PATH}", reply(201, shown(uniqueName=NAME)))
-    made = ensure(setting, tags=["a"], sign_in_audience="AzureADMyOrg")
+    made = ensure(setting, tags=("a",), sign_in_audience="AzureADMyOrg")
     assert made == Application("o-1", "c-1", "shown", NAME, ())
     assert bodies(setting, KEY_PATH) == [{"displayName": NAME, "tags": ["a"], "signInAudience": "AzureADMyOrg"}]
 
@@ -85,7 +87,7 @@ def test_an_audience_is_always_sent_because_the_default_of_azure_is_every_accoun
 def test_without_upserts_the_marker_is_display_name_and_tag() -> None:
     setting = without_upserts()
     setting.cloud.script(f"POST {APPLICATIONS}", reply(201, shown(displayName=NAME)))
-    assert ensure(setting, tags=["a"]).object_id == "o-1"
+    assert ensure(setting, tags=("a",)).object_id == "o-1"
     assert bodies(setting, APPLICATIONS) == [
         {"displayName": NAME, "signInAudience": "AzureADMyOrg", "tags": ["a", NAME]}
     ]
@@ -93,7 +95,7 @@ def test_without_upserts_the_marker_is_display_name_and_tag() -> None:
 
 def test_without_upserts_an_application_that_is_there_is_taken() -> None:
     setting = without_upserts()
-    setting.cloud.script(f"GET {APPLICATIONS}", listed(shown("o-2", displayName=NAME)))
+    setting.cloud.script(f"GET {APPLICATIONS}", listed(shown("o-2", displayName=NAME, tags=[NAME])))
     assert ensure(setting).object_id == "o-2"
     assert bodies(setting, APPLICATIONS) == []
 
@@ -102,7 +104,7 @@ def test_without_upserts_an_application_that_is_there_is_taken() -> None:
 def test_a_lost_answer_is_looked_up_by_the_marker(lost: Reply) -> None:
     setting = without_upserts()
     setting.cloud.script(f"POST {APPLICATIONS}", lost)
-    setting.cloud.script(f"GET {APPLICATIONS}", listed(), listed(shown(displayName=NAME)))
+    setting.cloud.script(f"GET {APPLICATIONS}", listed(), listed(shown(displayName=NAME, tags=[NAME])))
     assert ensure(setting).object_id == "o-1"
 
 
@@ -134,15 +136,15 @@ def test_an_application_is_found_by_its_unique_name_or_by_its_marker() -> None:
     setting = Setting()
     look_up = application_by_unique_name
     setting.cloud.script(f"GET {KEY_PATH}", reply(200, shown()), ABSENT)
-    setting.cloud.script(f"GET {APPLICATIONS}", listed(shown("o-2", displayName=NAME)), listed())
+    setting.cloud.script(f"GET {APPLICATIONS}", listed(shown("o-2", displayName=NAME, tags=[NAME])), listed())
     found = [setting.world.perform(look_up(setting.client, NAME)) for _ in range(3)]
     assert [each and each.object_id for each in found] == ["o-1", "o-2", None]
-    assert condition(setting) == f"displayName eq '{NAME}'"
+    assert condition(setting) == f"tags/any(t:t eq '{NAME}')"
 
 
 def test_a_marker_must_match_exactly() -> None:
     setting = without_upserts()
-    setting.cloud.script(f"GET {APPLICATIONS}", listed(shown(displayName=NAME.upper())))
+    setting.cloud.script(f"GET {APPLICATIONS}", listed(shown(tags=[NAME.upper()])))
     assert setting.world.perform(application_by_unique_name(setting.client, NAME)) is None
 
 
@@ -171,7 +173,7 @@ def test_applications_are_listed_by_client_id_and_by_marker() -> None:
     found = setting.world.perform(applications_by_client_id(setting.client, "c'1"))
     assert [each.object_id for each in found] == ["o-1", "o-2"]
     assert condition(setting) == "appId eq 'c''1'"
-    marked = setting.world.perform(marked_applications(setting.client, "it's-", setting.world.clock + 10))
+    marked = setting.world.perform(marked_applications(setting.client, marked_by("it's-")[0], setting.world.clock + 10))
     assert (len(marked.items), marked.is_complete) == (2, True)
     assert condition(setting) == "startswith(displayName,'it''s-')"
 
@@ -182,12 +184,35 @@ def add(setting: Setting, *replies: Reply) -> Any:
     return setting.world.perform(program)
 
 
-@pytest.mark.parametrize("tags", [["a"], []])
-def test_tags_and_audience_of_an_application_are_replaced(tags: list[str]) -> None:
+@pytest.mark.parametrize("tags", [("a",), ()])
+def test_tags_and_audience_of_an_application_are_replaced(tags: tuple[str, ...]) -> None:
     setting = Setting()
     setting.cloud.script(f"PATCH {OBJECT_PATH}", reply(204))
-    setting.world.perform(describe_application(setting.client, "o-1", tags, "AzureADMyOrg"))
-    assert bodies(setting, OBJECT_PATH) == [{"tags": tags, "signInAudience": "AzureADMyOrg"}]
+    setting.world.perform(describe_application(setting.client, "o-1", NAME, Description(tags=tags)))
+    assert bodies(setting, OBJECT_PATH) == [{"tags": list(tags), "signInAudience": "AzureADMyOrg"}]
+
+
+def test_an_application_with_a_prefix_and_a_reference_is_tagged_with_its_unique_name() -> None:
+    setting = Setting()
+    setting.cloud.script(f"PATCH {KEY_PATH}", reply(201, shown(uniqueName=NAME)))
+    ensure(setting, tags=("a",), display_name_prefix="team ", is_tagged=True, service_management_reference="r-1")
+    (body,) = bodies(setting, KEY_PATH)
+    assert (body["displayName"], body["tags"], body["serviceManagementReference"]) == (
+        f"team {NAME}",
+        ["a", NAME],
+        "r-1",
+    )
+
+
+def test_a_reference_is_sent_only_where_there_is_or_was_one() -> None:
+    setting = Setting()
+    for reference, had_reference in (("r-1", False), ("", True), ("", False)):
+        setting.cloud.script(f"PATCH {OBJECT_PATH}", reply(204))
+        description = Description(service_management_reference=reference)
+        change = describe_application(setting.client, "o-1", NAME, description, had_reference=had_reference)
+        setting.world.perform(change)
+    sent = [body.get("serviceManagementReference", "nothing") for body in bodies(setting, OBJECT_PATH)]
+    assert sent == ["r-1", None, "nothing"]
 
 
 @pytest.mark.parametrize("answer", [reply(204), error(404)])

@@ -495,7 +495,7 @@ def test_large_pages_are_requested(engine: SecretsEngine) -> None:
     report(engine)
     urls = [effect.request.url for _, effect in engine.trace if isinstance(effect, CallProvider)]
     listed = [unquote(url) for url in urls if "startswith" in url]
-    assert len(listed) == 2
+    assert len(listed) == 4
     assert all("$top=999" in url for url in listed)
 
 
