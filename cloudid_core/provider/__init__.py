@@ -29,7 +29,7 @@ from .granted import Actions, actions_at, directory_permissions
 from .identities import Identities, PlatformIdentity, Proofs, identities_for_writing, lending
 from .memberships import MEMBERSHIPS
 from .oauth import AccessToken, ask_for_token, prove_credential, token_endpoint
-from .objects import MOST_SELECTED, Id, find_by_id, literal, select_until
+from .objects import MOST_SELECTED, Id, find_by_id, select_until
 from .principals import ensure_principal
 from .proofs import CERTIFICATE, FEDERATED, PROOFS, SECRET, Proof
 from .propagation import GRACE, FreshObject, prove, retry_while_propagating, wait_until_proven

@@ -194,12 +194,13 @@ def marked_by(prefix: str) -> tuple[str, str]:
 async def add_password(
     client: Client, object_id: str, *, display_name: str, starts_at: Instant, ends_at: Instant
 ) -> NewPassword:
-    """Add a password. `ProviderAmbiguous`: it may be there, and can be found by its display name only."""
-    password = {
-        "displayName": display_name,
-        "startDateTime": rfc3339.show(starts_at),
-        "endDateTime": rfc3339.show(ends_at),
-    }
+    """Add a password. `ProviderAmbiguous`: it may be there, and can be found by its display name only.
+
+    An empty name is not sent: an application of its own needs no name to tell its password from others.
+    """
+    password = {"startDateTime": rfc3339.show(starts_at), "endDateTime": rfc3339.show(ends_at)}
+    if display_name:
+        password["displayName"] = display_name
     target = address(client, "applications", object_id, "addPassword")
     call = directory_call(client, "POST", target, {"passwordCredential": password}, idempotent=False)
     added = await ask(client, call, _NewPassword)

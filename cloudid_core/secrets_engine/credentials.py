@@ -182,10 +182,10 @@ async def _make(client: Client, plan: Plan) -> Made:
         password = await add_password_to(client, on, name, plan.ends_at, family)
         return Made(evolve(provisioned, password_key_id=password.key_id), password)
     provisioned = await make_application(client, provisioned, plan.description)
-    on, name = provisioned.application_id, provisioned.unique_name
-    password = await add_password_to(client, on, name, plan.ends_at, FreshObject.APPLICATION)
+    on = provisioned.application_id
+    password = await add_password_to(client, on, "", plan.ends_at, FreshObject.APPLICATION)
     granted = await grant(client, provisioned.principal_id, plan.assignments, role.memberships)
-    made = evolve(provisioned.with_memberships(role.memberships), password_on=on, password_name=name)
+    made = evolve(provisioned.with_memberships(role.memberships), password_on=on)
     made = evolve(made, assignments=paths_of(granted), password_key_id=password.key_id)
     return Made(made, password, foreign_warnings(granted))
 
