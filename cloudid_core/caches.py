@@ -145,6 +145,8 @@ class Caches(JwtCaches):
         """What does not work at the provider, by mount (of keys: by tenant) and family of calls."""
         self.token_requests: Bounded[str, float] = Bounded(1024)
         """When each mount last got or was refused an access token, by mount and version of its configuration."""
+        self.removed_certificates: Bounded[tuple[str, str], float] = Bounded(1024)
+        """When this node removed certificates, by the application's object id and their names."""
         self.destinations: Bounded[Hashable, Any] = Bounded(1024)
         """Where requests lead, by method and target; each knows the version of the table of mounts that it rests on."""
         self.quotas: Bounded[str, Any] = Bounded(1)

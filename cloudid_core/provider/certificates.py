@@ -32,6 +32,9 @@ from .responses import is_absent, unless
 OVERTAKEN: Final = (400, "Request_BadRequest")
 """What the directory says of an id that it does not know, and of other mistakes."""
 
+MOST_OVERTAKEN: Final = 3
+"""How often the directory may refuse a list that it showed without a change: another change is not the reason then."""
+
 UNDER_WAY: Final = "another change of the application's certificates is under way"
 LAGGING: Final = "the directory does not show all certificates of the application yet"
 
@@ -146,8 +149,12 @@ async def _release(client: Client, claim: Found[CertificateList], added: Mapping
 
 
 async def _rewrite(client: Client, object_id: str, name: str, added: list[dict[str, Json]], shown: Set[str]) -> bool:
-    """Replace what is listed under a name, once the list shows what it has to; `False` if nothing differs."""
-    retries = 0
+    """Replace what is listed under a name, once the list shows what it has to; `False` if nothing differs.
+
+    A list that is refused is read again, because another change may have overtaken it. If it still is the same and
+    shows nothing that this node removed a moment ago, Azure refuses it for good.
+    """
+    retries, refused = 0, list[_Listed]()
     while True:
         known = await _listed(client, object_id)
         retries += 1
@@ -161,11 +168,21 @@ async def _rewrite(client: Client, object_id: str, name: str, added: list[dict[s
         target = address(client, "applications", object_id)
         try:
             await client.call(directory_call(client, "PATCH", target, {"keyCredentials": wanted}, idempotent=False))
+            if not added:
+                client.caches.removed_certificates.put((object_id, name), await Now())
             return True
         except ProviderProblem as problem:
+            refused.append(known)
             is_overtaken = (problem.status, problem.code) == OVERTAKEN and wanted != added
-            if not (is_overtaken and await pause(client, retries)):
+            is_final = refused.count(known) >= MOST_OVERTAKEN and not await _is_outdated(client, object_id, known)
+            if is_final or not (is_overtaken and await pause(client, retries)):
                 raise
+
+
+async def _is_outdated(client: Client, object_id: str, listed: _Listed) -> bool:
+    """Whether a list still shows a certificate that this node removed within the settle time."""
+    removed, settled = client.caches.removed_certificates, await Now() - client.settings.settle_time
+    return any((removed.get((object_id, str(name))) or 0.0) > settled for name in listed.names)
 
 
 async def _listed(client: Client, object_id: str) -> _Listed:

@@ -139,6 +139,26 @@ def test_a_refusal_that_nobody_else_caused_is_raised(simulated: Simulated) -> No
     assert (names(simulated), entries(simulated)) == ([], ())
 
 
+def test_a_list_that_azure_refuses_for_good_is_given_up_after_three_tries(simulated: Simulated) -> None:
+    """Its own certificate of another party may not be sent back, so no try succeeds: the deadline is far away."""
+    add(simulated, "a")
+    pass_settle_time(simulated)
+    handle, written = simulated.simulator.handle, list[HttpRequest]()
+
+    def refusing(request: HttpRequest) -> Answer:
+        if request.method == "PATCH":
+            written.append(request)
+            request = evolve(request, body=b'{"keyCredentials": [{"keyId": "unknown", "type": "x", "usage": "y"}]}')
+        return handle(request)
+
+    simulated.world.provider = refusing
+    started = simulated.world.clock
+    with pytest.raises(ProviderProblem):
+        add(simulated, "bb")
+    assert len(written) == 3
+    assert simulated.world.clock - started < 15
+
+
 @pytest.mark.parametrize("change, left", [(add, ["a", "bb", "ccc"]), (remove, ["a", "bb"])])
 def test_a_list_is_not_written_back_before_it_shows_the_latest(
     simulated: Simulated, change: Callable[[Simulated, str], object], left: list[str]
