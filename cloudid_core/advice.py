@@ -485,7 +485,7 @@ ADVICE: Final[Mapping[Code, Advice]] = {
         "Repeat the request. If you did not unwrap it, someone else has read the answer.",
     ),
     Code.WRAPPING_NOT_ALLOWED: Advice(
-        "The request has the header `X-Vault-Wrap-TTL` but no token.",
+        "The header `X-Vault-Wrap-TTL` came without a valid token, or for an answer that is never wrapped.",
         "Remove the header.",
     ),
     Code.WRAPPED_ANSWER_TOO_LARGE: Advice(

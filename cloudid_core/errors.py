@@ -93,7 +93,8 @@ class Code(Enum):
     REFERENCE_AMBIGUOUS = 400, "a name matches several objects: use the id"
     ROLE_UNBOUND = (
         400,
-        'a role must have at least one bound constraint: set a bound_* field, or bound_service_principal_ids to "*"',
+        "a role must have at least one bound constraint when creating/updating a role: set a bound_* field, or "
+        'bound_service_principal_ids to "*"',
     )
     ROLE_NOT_FOUND = 400, "the role does not exist"
     ROLE_NEWER_THAN_NODE = 403, "the role has a bound constraint that this node does not know: upgrade the node"
@@ -143,7 +144,7 @@ class Code(Enum):
     TOKEN_USED_UP = 400, "the token has no use left that a lease could belong to"
     TOKEN_SUDO_REQUIRED = 400, "root or sudo privileges are required"
     WRAPPING_TOKEN_INVALID = 400, "wrapping token is not valid or does not exist"
-    WRAPPING_NOT_ALLOWED = 400, "without a good token this route's answer is not wrapped"
+    WRAPPING_NOT_ALLOWED = 400, "the answer of this request cannot be wrapped"
     WRAPPED_ANSWER_TOO_LARGE = 400, "the answer is too large to be wrapped"
     POLICY_INVALID = 400, "failed to parse the policy"
     POLICY_PROTECTED = 400, "this policy cannot be changed"

@@ -61,7 +61,17 @@ from ..quotas import (
     read_quotas,
     take_request,
 )
-from ..routing import Call, Catalog, NoFields, PageForm, Route, RouteTable, help_about, help_about_mount
+from ..routing import (
+    LEFT_OUT_HEADERS,
+    Call,
+    Catalog,
+    NoFields,
+    PageForm,
+    Route,
+    RouteTable,
+    help_about,
+    help_about_mount,
+)
 from ..store import Found
 from ..tokens import Caller, Issue, accessor_of, acl_of, principal_of
 from ..tokens.authenticate import authenticate
@@ -222,11 +232,20 @@ async def is_from_operator(context: Context, mounts: MountTable, target: Target,
 
 async def identify(context: Context, mounts: MountTable, parsed: ParsedRequest, exchange: Exchange) -> Caller:
     """Who sent the request; `PERMISSION_DENIED` without a good token."""
+    if not parsed.token:
+        refuse_by_header(exchange.request.headers)
     caller = await authenticate(context, mounts, parsed.token, exchange.request.remote_address, exchange.time)
     exchange.caller = caller
     if exchange.trail is not None:
         exchange.caller_accessor = accessor_of(context, caller.token)
     return caller
+
+
+def refuse_by_header(headers: Mapping[str, str]) -> None:
+    """Refuse a request without a token that proves its caller in a way that is not offered here."""
+    for name, reason in LEFT_OUT_HEADERS.items():
+        if headers.get(name):
+            raise Refused(Code.PERMISSION_DENIED, reason)
 
 
 async def identify_if_possible(
@@ -267,6 +286,8 @@ async def execute(
     if parsed.body or route.requires_all:
         call.given = read_form(route, parsed.body)
     wrapping: Issue | None = None
+    if parsed.wrap_ttl and route.is_plain:
+        raise Refused(Code.WRAPPING_NOT_ALLOWED)
     if parsed.wrap_ttl and not parsed.target.is_head:
         path, ttl, wrapped_by, wrapped_for = parsed.target.path, parsed.wrap_ttl, "", ""
         if call.caller is not None:
@@ -356,7 +377,7 @@ def complete(answer: Answer, route: Route, call: Call) -> Answer:
     """The answer of a program, with what every route answers: pages of lists, warnings, the end of a spent token."""
     if route.operation is Operation.LIST:
         answer = page_of(answer, route, call.body)
-    if route.operation is Operation.WRITE and (found := warnings(route, call)):
+    if route.operation in (Operation.WRITE, Operation.DELETE) and (found := warnings(route, call)):
         answer = replace(answer, warnings=(*answer.warnings, *found))
     if call.caller is not None and call.caller.last_use:
         answer = replace(answer, wake_at=call.now)
@@ -388,7 +409,7 @@ def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:
 
 
 def warnings(route: Route, call: Call) -> tuple[str, ...]:
-    """The warnings about unknown and overruled fields of a write: a misspelt field must not vanish in silence."""
+    """The warnings about unknown and overruled fields: a misspelt field of a write or deletion must not vanish."""
     if not call.captures and not call.given.ignored:
         return ()
     overruled = sorted(name for name, value in call.captures.items() if call.body.get(name, value) != value)

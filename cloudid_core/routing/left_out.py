@@ -70,6 +70,12 @@ LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
 """By path the reason. A path stands for itself and for all that is below it."""
 
 
+LEFT_OUT_HEADERS: Final[Mapping[str, str]] = MappingProxyType(
+    {"x-vault-inline-auth-path": "inline authentication is not offered: log in first"}
+)
+"""Headers of existing services by which a request without a token proves its caller, and what to do instead."""
+
+
 def reason_of(path: str) -> str:
     """Why a path is left out; empty when it is not one that an existing service has."""
     while path:

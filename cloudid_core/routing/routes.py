@@ -26,7 +26,7 @@ from ..mounts import Mount
 from ..store import NO_CHANGES, Changes, Found
 from ..tokens import Caller, Token
 from ..values import name as parse_name
-from .answers import DONE, ENVELOPE, KEYS, Answers
+from .answers import CHOSEN, DONE, ENVELOPE, KEYS, PLAIN, Answers
 
 F = TypeVar("F")
 NOBODY: Final = ""
@@ -221,6 +221,11 @@ class Route:
         default=attrs.Factory(lambda route: KEYS if route.operation is Operation.LIST else DONE, takes_self=True)
     )
     """What it answers: with nothing said, a list answers its keys, and any other route nothing."""
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether its answers have no envelope, so that they cannot be wrapped."""
+        return self.answers.shape in (PLAIN, CHOSEN)
 
     @cached_property
     def segments(self) -> tuple[str, ...]:

@@ -226,7 +226,9 @@ def check(role: Role) -> None:
         if limit and getattr(role, shorter) > limit:
             problems.append(Problem(Code.TTL_EXCEEDS_MAX, f'"{shorter}", "{longer}"'))
     if not (role.application_object_id or role.azure_roles or role.directory_roles or role.app_roles):
-        problems.append(Problem(Code.FIELD_REQUIRED, '"application_object_id" or "azure_roles"'))
+        problems.append(
+            Problem(Code.FIELD_REQUIRED, '"application_object_id", "azure_roles", "directory_roles" or "app_roles"')
+        )
     if role.token_scopes and not (role.application_object_id or role.persist_app):
         detail = '"persist_app" or "application_object_id", for "token_scopes": tokens outlive principals of leases'
         problems.append(Problem(Code.FIELD_REQUIRED, detail))

@@ -107,7 +107,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
         "permanently_delete",
         "sign_in_audience",
         "tags",
-        "application_object_id or azure_roles",
+        "application_object_id, azure_roles, directory_roles or app_roles",
         "references must exist",
     ),
     "endpoint": (

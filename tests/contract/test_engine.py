@@ -158,10 +158,15 @@ def test_azure_groups(service: Installation) -> None:
     assert service.refused("POST", ROLE, {"azure_groups": unknown}) == (400, "reference_not_found")
 
 
-@pytest.mark.contract("engine role: references must exist", "engine role: application_object_id or azure_roles")
+@pytest.mark.contract(
+    "engine role: references must exist",
+    "engine role: application_object_id, azure_roles, directory_roles or app_roles",
+)
 def test_what_a_role_refers_to_exists(service: Installation) -> None:
     """It has roles or an application, and the provider knows them."""
-    assert service.refused("POST", ROLE, {"ttl": 60}) == (400, "field_required")
+    reply = service.ask("POST", ROLE, {"ttl": 60})
+    assert (reply.status, reply.codes) == (400, ["field_required"])
+    assert '"directory_roles" or "app_roles"' in reply.body["errors"][0]
     assert service.refused("POST", ROLE, {"azure_roles": reader(service, role_name="Nobody")}) == (
         400,
         "reference_not_found",

@@ -22,7 +22,7 @@ from cloudid_core.messages import Operation
 from cloudid_core.mounts import BUILT_IN, MOUNT_BYTES, default_mounts
 from cloudid_core.policies import needs_sudo
 from cloudid_core.provider import PROVIDER_CODES
-from cloudid_core.routing import LEFT_OUT, VERBS, Component, NoFields, Route
+from cloudid_core.routing import LEFT_OUT, LEFT_OUT_HEADERS, VERBS, Component, NoFields, Route
 
 from . import log, metrics, permissions, policy_language, role_grants
 from .examples import examples, key_of
@@ -73,6 +73,7 @@ CHECKED: Final = (
     "and its token ask for, and is refused with the code of the first that fails; those that need the provider's word "
     "come last."
 )
+LEFT_OUT_HEADINGS: Final = "A request with such a header and no token is 403, and its text has the reason."
 LEFT_OUT_PATHS: Final = (
     "Each stands for itself and for all that is below it. With a good token the answer is 404, and its text has the "
     "reason."
@@ -96,6 +97,7 @@ def pages() -> Mapping[str, str]:
     parts["policy-language"] = ["# The policy language", PRINTED, *policy_language.page()]
     parts["left-out"] = ["# What existing services have and this one has not", PRINTED]
     parts["left-out"] += ["## Paths", LEFT_OUT_PATHS, table(("path", "why, or what instead"), _named(LEFT_OUT))]
+    parts["left-out"] += ["## Headers", LEFT_OUT_HEADINGS, table(("header", "why"), _named(LEFT_OUT_HEADERS))]
     parts["left-out"] += ["## Fields that are accepted only while they are empty"]
     parts["left-out"] += [table(("field", "why"), _named(NOT_OFFERED))]
     return {f"{name}.md": "\n\n".join(part) + "\n" for name, part in parts.items()}

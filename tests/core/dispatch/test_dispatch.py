@@ -329,3 +329,23 @@ def test_the_case_of_a_mount_is_kept_and_two_do_not_differ_only_in_it() -> None:
     assert world.refused("POST", "sys/mounts/team/cloud", {"type": "cloud"}) == (409, "mount_path_in_use")
     token = new_token(world, policies=[write_policy(world, "reader", ("team/cloud/config", ["read"]))])
     assert world.ask("GET", "Team/Cloud/config", None, token).status == 200
+
+
+@pytest.mark.parametrize("path", ["auth/cloud/role/w", "cloud/config", "sys/policies/acl/p"])
+def test_a_deletion_names_fields_that_it_ignored(path: str) -> None:
+    world = Installation()
+    reply = world.ask("DELETE", path, {"revoke_lease": True})
+    assert (reply.status, reply.body["warnings"]) == (
+        200,
+        ["Endpoint ignored these unrecognized parameters: [revoke_lease]"],
+    )
+    assert world.ask("DELETE", path).status == 204
+
+
+def test_inline_authentication_is_refused_with_what_to_do_instead() -> None:
+    world = Installation()
+    reply = world.ask("GET", "sys/mounts", token="", x_vault_inline_auth_path="auth/cloud/login")
+    assert (reply.status, reply.codes) == (403, ["permission_denied"])
+    assert reply.body["errors"] == ["permission denied: inline authentication is not offered: log in first"]
+    assert world.ask("GET", "sys/mounts", x_vault_inline_auth_path="auth/cloud/login").status == 200
+    assert world.ask("GET", "sys/mounts", token="").body["errors"] == ["permission denied"]

@@ -154,7 +154,7 @@ def test_refusals_and_empty_answers_are_not_wrapped() -> None:
     for method, path, status in (
         ("GET", "sys/policies/acl/nothing", 404),
         ("DELETE", "sys/policies/acl/nothing", 204),
-        ("GET", "sys/health", 200),
+        ("GET", "sys/health", 400),
     ):
         reply = world.ask(method, path, x_service_wrap_ttl="60")
         assert (reply.status, b"wrap_info" in reply.response.body) == (status, False)
@@ -201,3 +201,14 @@ def test_what_is_wrapped_is_sealed() -> None:
     entry = world.store.read(key)
     assert entry is not None
     assert b"c4n4ry" not in entry.value
+
+
+@pytest.mark.parametrize(
+    "path", ["sys/seal-status", "sys/health", "sys/leader", "sys/init", "sys/metrics", "sys/internal/specs/openapi"]
+)
+def test_an_answer_without_an_envelope_cannot_be_wrapped_and_that_is_said(path: str) -> None:
+    """Otherwise a caller who asked for a wrapped answer would get a bare one."""
+    world = Installation()
+    before = world.keys("")
+    assert world.refused("GET", path, x_vault_wrap_ttl="60") == (400, "wrapping_not_allowed")
+    assert world.keys("") == before
