@@ -17,7 +17,7 @@ from .applications import (
     marked_by,
 )
 from .assertions import Assertions, Source, federated_token_file
-from .assignments import assign, assignment_path, is_assigned, scope
+from .assignments import assign, assignment_path, is_assigned, other_assignments, scope
 from .certificates import add_certificate
 from .client import PROVIDER_FAILURES, Client, Credentials, ProviderFailure, refusal_of
 from .codes import PROVIDER_CODES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -59,6 +60,7 @@ class _Properties(msgspec.Struct, rename="camel"):
 class AssignmentProperties(msgspec.Struct, rename="camel"):
     role_definition_id: str
     scope: str
+    principal_id: str = ""
 
 
 class Assignment(msgspec.Struct):
@@ -166,6 +168,22 @@ async def assignments_of(client: Client, path: str, principal_id: str) -> list[A
     listing = _address(client, path.rpartition("/")[0], **{"$filter": f"principalId eq {literal(principal_id)}"})
     found = await unless(is_absent, pages(client, listing, client.cloud.resource_scope, Assignment), None)
     return list(found or ())
+
+
+async def other_assignments(client: Client, principal_id: str, paths: Sequence[str]) -> list[str]:
+    """The paths of a principal's role assignments besides these, where these are, above and below."""
+    known = set(map(fold, paths))
+    found: list[str] = []
+    scopes = {fold(scope_of_assignment(path)): path for path in paths}
+    for scope, path in scopes.items():
+        if any(scope.startswith(f"{outer.rstrip('/')}/") for outer in scopes if outer != scope):
+            continue
+        for other in await assignments_of(client, path, principal_id):
+            is_own = fold(other.properties.principal_id) == fold(principal_id)  # not that of a group it is in
+            if is_own and fold(other.id) not in known:
+                known.add(fold(other.id))
+                found.append(other.id)
+    return found
 
 
 def _is_for(assignment: Assignment, scope: str, definition_id: str) -> bool:

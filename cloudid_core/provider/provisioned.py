@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from ..deadline import Deadline
 from ..effects import Instant, Now, Program, gather
 from ..errors import CloudidError, ProviderProblem, Refused, drop_tracebacks, reason_of
 from .applications import application_by_unique_name, delete_application, purge
-from .assignments import unassign
+from .assignments import other_assignments, unassign
 from .client import Client
 from .memberships import MEMBERSHIPS, Membership
 from .principals import delete_principal, principal_of
@@ -164,6 +165,7 @@ class _Attempt:
             left.password_on,
             self._has_unknown_ids,
             left.assignments,
+            left.principal_id and left.assignments,
             *left.memberships,
             left.principal_id or left.unique_name,
             left.application_id or left.unique_name,
@@ -206,7 +208,16 @@ class _Attempt:
             self.failures.append(("application", failure))
 
     async def remove_assignments(self) -> None:
-        self.left = evolve(self.left, assignments=await self._kept("assignment", self.left.assignments, unassign))
+        """Remove our assignments, and those that others made for a principal of ours: Azure would keep them."""
+        left = self.left
+        others: list[str] = []
+        if left.principal_id and left.assignments:
+            with suppress(CloudidError):  # what cannot be listed does not keep the rest waiting
+                others = await other_assignments(await self._share(), left.principal_id, left.assignments)
+        self.left = evolve(left, assignments=await self._kept("assignment", left.assignments, unassign))
+        for path in others:
+            with suppress(CloudidError):  # the mount may have no permission at that scope
+                await unassign(self.client, path)
 
     async def remove_memberships(self) -> None:
         member_id = self.left.member_id

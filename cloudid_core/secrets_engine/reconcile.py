@@ -4,8 +4,8 @@ The report changes nothing. A repair does not touch the provider either: it hand
 journal and to the revocation of leases, which remove them safely. While an entry of the store is damaged, what it lists
 is unknown and may be in use: there is no repair then, unless damaged leases and intents are dropped with `force`.
 
-What can be searched are applications, principals, and what applications prove themselves with; role assignments and
-memberships carry no marker.
+What can be searched are applications, principals, what applications prove themselves with, and the role assignments of
+app registrations that roles keep; memberships carry no marker.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ..forms import BOOLEAN, INTEGER, Json, bounded, schemas, setting
 from ..leases import Lease, end_leases, find_undamaged_leases, forget_lease
 from ..messages import ACCEPTED, READ, WRITE, Answer
 from ..mounts import mount_table
-from ..provider import MOST_SELECTED, Client, Provisioned
+from ..provider import MOST_SELECTED, Client, Provisioned, other_assignments
 from ..rotation import Rotation, find_undamaged_rotation
 from ..routing import PROVIDER, Answers, Call, route
 from ..store import Changes, keys
-from ..values import rfc3339
+from ..values import fold, rfc3339
 from . import config
 from .inventory import Object, Shown, list_marked_objects, look_up, objects_of, provisioned_of
 from .ownership import AT_ONCE, Ownership, Reader, read_ownership, roles_of
@@ -49,7 +49,7 @@ INCOMPLETE: Final = (
     f"not all marked objects were listed: Azure has more than {MOST_SELECTED} of a kind, or the time was over; "
     "a request has as much time as the setting request_deadline allows"
 )
-NOT_SEARCHED: Final = ("assignment", "membership", "deleted item")
+NOT_SEARCHED: Final = ("membership", "deleted item")
 
 
 @frozen(kw_only=True)
@@ -98,6 +98,8 @@ class Findings:
     damaged: tuple[EntryDamaged, ...]
     is_complete: bool
     """Whether all marked objects were listed."""
+    unrecorded: tuple[tuple[str, str], ...]
+    """Roles, and the paths of role assignments that their app registrations have besides those that the roles list."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -113,6 +115,7 @@ MEMBERS: Final = schemas.members(
     too_fresh=schemas.list_of(OBJECT),
     INTEGER="unexamined",
     BOOLEAN="complete",
+    unrecorded_assignments=schemas.list_of(schemas.members(TEXT="role id")),
     damaged=schemas.list_of(DAMAGED),
     LIST="not_searched",
 )
@@ -124,7 +127,9 @@ async def report(call: Call) -> Answer:
     """Lists objects at the provider that no record lists, and objects in records that are gone.
 
     `complete` is false when Azure has more marked objects than the request had time to list, or more than 100,000 of a
-    kind. `unexamined` counts listed objects that were not looked up.
+    kind. `unrecorded_assignments`: role assignments of app registrations that roles keep, made by other parties or lost
+    from the store. They stay as long as the role; remove them at Azure. `unexamined` counts listed objects that were
+    not looked up.
     """
     findings = await _examine(call, await config.client(call.context, call.mount, call.deadline))
     data: dict[str, Json] = {
@@ -133,6 +138,7 @@ async def report(call: Call) -> Answer:
         "too_fresh": [_described(one) for one in findings.too_fresh],
         "unexamined": findings.unexamined,
         "complete": findings.is_complete,
+        "unrecorded_assignments": [{"role": role, "id": path} for role, path in findings.unrecorded],
         "damaged": [await _described_damage(call, each) for each in findings.damaged[:MOST_EXAMINED]],
         "not_searched": NOT_SEARCHED,
     }
@@ -249,7 +255,22 @@ async def _examine(call: Call, client: Client) -> Findings:
         unexamined=len(unaccounted) - len(examined) + len(doubted) - len(questioned),
         damaged=accounts.damaged,
         is_complete=shown.is_complete,
+        unrecorded=await _unrecorded_assignments(call, client, accounts),
     )
+
+
+async def _unrecorded_assignments(call: Call, client: Client, accounts: Ownership) -> tuple[tuple[str, str], ...]:
+    """The role assignments of kept app registrations that their roles do not list, by role."""
+    found: list[tuple[str, str]] = []
+    for name, role in list(accounts.roles.items())[:MOST_EXAMINED]:
+        kept = role.persistent_app.provisioned if role.persistent_app else None
+        if kept is None or not kept.assignments or kept.tenant.lower() not in ("", client.tenant.lower()):
+            continue
+        paths = await other_assignments(client, kept.principal_id, kept.assignments)
+        again = await find_role(call.context, call.mount, name)
+        listed = again.record.persistent_app.provisioned.assignments if again and again.record.persistent_app else paths
+        found += [(name, path) for path in paths if fold(path) not in set(map(fold, listed))]
+    return tuple(found)
 
 
 async def _owners(accounts: Ownership, tenant: str) -> list[Holder]:

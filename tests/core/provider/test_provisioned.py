@@ -31,6 +31,7 @@ DYNAMIC = Provisioned(
     assignments=ASSIGNMENTS,
     groups=("g-1", "g-2"),
 )
+LISTING = "GET /subscriptions/s/providers/a"
 KILL = "POST /v1.0/applications/o-1/removePassword"
 WITH_SECRET = evolve(DYNAMIC, password_on="o-1", password_name="u-1", password_key_id="k-1")
 PASSWORD = Provisioned(made_at=START, password_on="o-9", password_name="n-1", password_key_id="k-1")
@@ -55,6 +56,7 @@ def cloud() -> Setting:
         setting.cloud.script(what, reply(200, {}) if "providers" in what else GONE)
     setting.cloud.script("POST /v1.0/applications/o-9/removePassword", GONE)
     setting.cloud.script(KILL, GONE)
+    setting.cloud.script(LISTING, reply(200, {"value": []}))
     setting.cloud.script(f"GET {BY_NAME}", reply(200, FOUND))
     setting.cloud.script(f"GET {PRINCIPAL_OF}", reply(200, {"id": "p-1"}))
     setting.cloud.script(f"GET {APPLICATIONS}", reply(200, {"value": []}))
@@ -69,13 +71,14 @@ def attempt(setting: Setting, provisioned: Provisioned, *, settled: bool = True)
 
 
 def asked(setting: Setting) -> list[str]:
-    """Everything that was asked of the provider, but access tokens."""
+    """Everything that was asked of the provider, but access tokens and the list of a principal's assignments."""
     asked = [f"{request.method} {request.url}" for request in setting.cloud.requests]
-    return [
+    shown = [
         each.replace("https://arm.test", "").replace("https://graph.test", "").partition("?")[0]
         for each in asked
         if "oauth2" not in each
     ]
+    return [each for each in shown if each != LISTING]
 
 
 def in_order(calls: list[str]) -> list[str]:
