@@ -415,7 +415,7 @@ def test_an_assignment_that_waits_for_the_settle_time_is_no_failure() -> None:
     """The lease stays listed until it is certainly gone."""
     world = engine_with_roles()
     lease_id = world.issue("fresh")
-    world.fail(path="/arm/", status=404, code="RoleAssignmentNotFound", times=1)
+    world.fail(method="DELETE", path="/arm/", status=404, code="RoleAssignmentNotFound", times=1)
     assert world.ask("PUT", "sys/leases/revoke", {"lease_id": lease_id}).status == 204
     assert "settle time" in look_up(world, lease_id)["revoke_error"]
     assert world.alive("password") == []

@@ -120,6 +120,7 @@ def test_every_cache_that_grows_is_told() -> None:
         "collections",
         "provider_troubles",
         "token_requests",
+        "removed_certificates",
         "operators",
         "quotas",
         "role_definitions",
