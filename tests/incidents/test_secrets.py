@@ -187,7 +187,7 @@ def test_nothing_that_is_answered_is_told_on(server: Told) -> None:
     """
     ask = server.ask
     for path in ("auth/cloud/config", "auth/cloud/role/web", "cloud/config"):
-        ask("DELETE", f"{path}?force=true", status=204)
+        ask("DELETE", f"{path}?force=true", status=200 if path.startswith("auth/") else 204)
     login = furnish(server.service, server.cloud)
     application, other = server.world()["applications"][:2]
     root = {name: application[name] for name in ("client_id", "client_secret")}
