@@ -377,7 +377,7 @@ def complete(answer: Answer, route: Route, call: Call) -> Answer:
     """The answer of a program, with what every route answers: pages of lists, warnings, the end of a spent token."""
     if route.operation is Operation.LIST:
         answer = page_of(answer, route, call.body)
-    if route.operation in (Operation.WRITE, Operation.DELETE) and (found := warnings(route, call)):
+    if route.changes and (found := warnings(route, call)):
         answer = replace(answer, warnings=(*answer.warnings, *found))
     if call.caller is not None and call.caller.last_use:
         answer = replace(answer, wake_at=call.now)

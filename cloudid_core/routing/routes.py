@@ -223,6 +223,11 @@ class Route:
     """What it answers: with nothing said, a list answers its keys, and any other route nothing."""
 
     @cached_property
+    def changes(self) -> bool:
+        """Whether it writes or deletes."""
+        return self.operation in (Operation.WRITE, Operation.DELETE)
+
+    @cached_property
     def is_plain(self) -> bool:
         """Whether its answers have no envelope, so that they cannot be wrapped."""
         return self.answers.shape in (PLAIN, CHOSEN)
