@@ -79,5 +79,5 @@ class Simulator:
         response = service.answer(self.world, call) if fault.does_work else HttpResponse(503)
         refusal = fault.refusal()
         if refusal is not None:
-            response = service.refuse(self.world, refusal)
+            response = service.refuse(self.world, call, refusal)
         return Answer(response, fault.delay, fault.drop)

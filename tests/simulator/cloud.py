@@ -147,9 +147,12 @@ class Cloud:
 
 
 def read(response: HttpResponse, status: int) -> Any:
-    """The JSON of an answer that must have this status."""
+    """The JSON of an answer that must have this status, without the name of its type."""
     assert response.status == status, response.body
-    return json.loads(response.body)
+    answer = json.loads(response.body)
+    if isinstance(answer, dict):
+        answer.pop("@odata.context", None)
+    return answer
 
 
 def claims_of(token: str) -> Any:

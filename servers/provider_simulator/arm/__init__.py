@@ -4,12 +4,13 @@ from typing import Final
 
 from ..engine.routing import Service
 from . import authorization, hierarchy, resources
-from .conventions import authenticate, headers
+from .conventions import FAILURE_CAUSE, authenticate, headers
 
 ARM: Final = Service(
     name="arm",
     prefix="/arm/",
     authenticate=authenticate,
     headers=headers,
+    error_headers=FAILURE_CAUSE,
     routes=(*authorization.ROUTES, *hierarchy.ROUTES, *resources.ROUTES),
 )

@@ -13,7 +13,7 @@ from ..engine.routing import Created, Route
 from ..engine.shapes import NOTHING, OPTIONAL_TEXT, Shape, require_object, require_texts
 from ..world.access import covers, granted, subscription_of
 from ..world.roles import RoleAssignment, RoleDefinition
-from ..world.world import World, instant
+from ..world.world import World, fine_instant
 from .conventions import list_items, require_scope
 
 PROVIDER: Final = "/providers/Microsoft.Authorization"
@@ -31,7 +31,7 @@ DEFINITION_PROPERTIES: Final[Shape] = {
     **dict.fromkeys(("description", "type"), OPTIONAL_TEXT),
     **dict.fromkeys(("assignableScopes", "permissions"), (list,)),
 }
-PERMISSIONS: Final[Shape] = dict.fromkeys(("actions", "notActions", "dataActions", "notDataActions"), (list,))
+PERMISSIONS: Final[Shape] = dict.fromkeys(("actions", "dataActions", "notActions", "notDataActions"), (list,))
 PROPERTIES: Final[Shape] = {
     **dict.fromkeys(("roleDefinitionId", "principalId"), (str,)),
     **dict.fromkeys(("principalType", "description"), OPTIONAL_TEXT),
@@ -44,7 +44,7 @@ def list_definitions(world: World, call: Call) -> Json:
     scope = require_scope(world, call)
     usable = (each for each in world.role_definitions.values() if _is_assignable(each, scope))
     selected = DEFINITION_FIELDS.select(usable, call.query.get("$filter"))
-    return list_items(world, call, [_show_definition(each, scope) for each in selected], with_null=True)
+    return list_items(world, call, [_show_definition(each, scope) for each in selected])
 
 
 def read_definition(world: World, call: Call) -> Json:
@@ -59,23 +59,35 @@ def put_definition(world: World, call: Call) -> Created:
         message = "'roleName', 'assignableScopes' and one of 'permissions' are required."
         raise Refusal(400, "InvalidRequestContent", message)
     permissions = require_object(given["permissions"][0], PERMISSIONS, "'permissions'")
-    actions, data_actions, not_actions = (
-        require_texts(permissions.get(name, []), f"'{name}'") for name in ("actions", "dataActions", "notActions")
+    actions, data_actions, not_actions, not_data_actions = (
+        require_texts(permissions.get(name, []), f"'{name}'") for name in PERMISSIONS
     )
     scopes = require_texts(given["assignableScopes"], "'assignableScopes'")
     guid, name = call.names["id"].lower(), given["roleName"]
     if any(each.role_name == name and each.guid != guid for each in world.role_definitions.values()):
         message = "A role definition cannot be updated with a name that already exists."
         raise Refusal(409, "RoleDefinitionWithSameNameExists", message)
-    made = world.role_definitions[guid] = RoleDefinition(guid, name, actions, data_actions, scopes, not_actions)
+    before = world.role_definitions.get(guid)
+    made = world.role_definitions[guid] = RoleDefinition(
+        guid,
+        name,
+        actions,
+        data_actions,
+        scopes,
+        not_actions,
+        not_data_actions,
+        description=given.get("description") or "",
+        created_at=before.created_at if before else world.now(),
+        updated_at=world.now(),
+        updated_by=call.caller.object_id,
+    )
     return Created(_show_definition(made, require_scope(world, call)))
 
 
 def list_permissions(world: World, call: Call) -> Json:
     """What the caller may do at the scope."""
     definitions = granted(world, call.caller.object_id, require_scope(world, call))
-    shown = [{"actions": each.actions, "notActions": each.not_actions} for each in definitions]
-    return list_items(world, call, shown, with_null=True)
+    return list_items(world, call, [_show_actions(each) for each in definitions])
 
 
 def list_assignments(world: World, call: Call) -> Json:
@@ -94,7 +106,7 @@ def list_assignments(world: World, call: Call) -> Json:
     else:
         found = ASSIGNMENT_FIELDS.select(found, condition.strip() or None)
     inside = (each for each in found if covers(each.scope, scope) or (not at_scope and covers(scope, each.scope)))
-    return list_items(world, call, [_show_assignment(each) for each in inside], with_null=True)
+    return list_items(world, call, [_show_assignment(each) for each in inside])
 
 
 def read_assignment(world: World, call: Call) -> Json:
@@ -129,7 +141,7 @@ def put_assignment(world: World, call: Call) -> Json | Created:
             message = "No more role assignments can be created in the subscription."
             raise Refusal(400, "RoleAssignmentLimitExceeded", message)
     assignments.add(wanted)
-    world.ledger.record(wanted.made_by, "assignment", wanted.path, (wanted.principal_id,))
+    world.ledger.record(call.caller.client_id, "assignment", wanted.path, (wanted.principal_id,))
     return Created(_show_assignment(wanted))
 
 
@@ -154,13 +166,14 @@ def _read_assignment(world: World, call: Call) -> RoleAssignment:
     elif directory.groups.get(principal_id, Replica.ASSIGNMENTS) is not None:
         kind = "Group"
     else:
-        message = f"Principal {principal_id} does not exist in the directory {world.tenant_id}."
+        plain = principal_id.replace("-", "")
+        message = f"Principal {plain} does not exist in the directory {world.tenant_id}."
         raise Refusal(400, "PrincipalNotFound", message)
     if (properties.get("principalType") or kind) != kind:
         raise Refusal(400, "UnmatchedPrincipalType", "The principal has another type than the request says.")
     definition = _definition(world, scope, match[2]).guid
-    guid, by = call.names["id"].lower(), call.caller.client_id
-    return RoleAssignment(guid, scope, definition, principal_id, kind, world.now(), by)
+    guid, by, about = call.names["id"].lower(), call.caller.object_id, properties.get("description")
+    return RoleAssignment(guid, scope, definition, principal_id, kind, world.now(), by, about)
 
 
 def _read_properties(call: Call, shape: Shape, code: str, what: str) -> Json:
@@ -187,29 +200,45 @@ def _definition_id(guid: str, scope: str) -> str:
 
 
 def _show_definition(definition: RoleDefinition, scope: str) -> Json:
-    actions = {"actions": definition.actions, "notActions": definition.not_actions}
     properties = {
         "roleName": definition.role_name,
         "type": definition.kind,
-        "description": "",
+        "description": definition.description,
         "assignableScopes": definition.assignable_scopes,
-        "permissions": [{**actions, "dataActions": definition.data_actions, "notDataActions": []}],
+        "permissions": [_show_actions(definition)],
+        "createdOn": fine_instant(definition.created_at),
+        "updatedOn": fine_instant(definition.updated_at),
+        "createdBy": None,
+        "updatedBy": definition.updated_by,
     }
     own = {"id": _definition_id(definition.guid, scope), "name": definition.guid}
     return {**own, "type": "Microsoft.Authorization/roleDefinitions", "properties": properties}
 
 
+def _show_actions(definition: RoleDefinition) -> Json:
+    return {
+        "actions": definition.actions,
+        "notActions": definition.not_actions,
+        "dataActions": definition.data_actions,
+        "notDataActions": definition.not_data_actions,
+    }
+
+
 def _show_assignment(assignment: RoleAssignment) -> Json:
-    at = instant(assignment.made_at)
+    at = fine_instant(assignment.made_at)
     properties = {
         "roleDefinitionId": _definition_id(assignment.definition, assignment.scope),
         "principalId": assignment.principal_id,
         "principalType": assignment.principal_kind,
         "scope": assignment.scope,
         "condition": None,
+        "conditionVersion": None,
         "createdOn": at,
         "updatedOn": at,
         "createdBy": assignment.made_by,
+        "updatedBy": assignment.made_by,
+        "delegatedManagedIdentityResourceId": None,
+        "description": assignment.description,
     }
     own = {"id": assignment.path, "name": assignment.guid}
     return {**own, "type": "Microsoft.Authorization/roleAssignments", "properties": properties}

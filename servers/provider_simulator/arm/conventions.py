@@ -24,19 +24,34 @@ TOKEN_ERRORS: Final[dict[BadToken, tuple[str, str]]] = {
 }
 
 
-def headers(world: World) -> dict[str, str]:
+COUNTERS: Final = {"DELETE": ("deletes",), "PUT": ("writes",), "POST": ("writes",)}
+"""What the answers to each method count down."""
+READS: Final = ("reads", "global-reads")
+FAILURE_CAUSE: Final = {"x-ms-failure-cause": "gateway"}
+"""The header of errors that no resource provider answers."""
+
+
+def headers(world: World, call: Call) -> dict[str, str]:
+    """A client's own id of its request comes back, if it asks for that."""
     request_id = world.randomness.guid("request")
-    return {
-        "x-ms-request-id": request_id,
-        "x-ms-correlation-request-id": request_id,
-        "x-ms-ratelimit-remaining-subscription-reads": str(world.requests_left),
-    }
+    left = str(world.requests_left)
+    counters = COUNTERS.get(call.method, READS)
+    counted = {f"x-ms-ratelimit-remaining-subscription-{name}": left for name in counters}
+    own = call.headers.get("x-ms-client-request-id")
+    is_wanted = own and call.headers.get("x-ms-return-client-request-id", "").lower() == "true"
+    returned = {"x-ms-client-request-id": own} if own and is_wanted else {}
+    return {"x-ms-request-id": request_id, "x-ms-correlation-request-id": request_id, **counted, **returned}
 
 
-def list_items(world: World, call: Call, items: Sequence[Json], with_null: bool = False) -> Json:
-    """A page of a list. The last page has no link, or one that is null."""
+def list_items(world: World, call: Call, items: Sequence[Json]) -> Json:
+    """A page of a list. The last page has no link."""
     shown, following = page(items, call, world.base_url, world.behaviour.page_size)
-    return {"value": shown, **({"nextLink": following} if following or with_null else {})}
+    return {"value": shown, **({"nextLink": following} if following else {})}
+
+
+def folded(own_id: str) -> str:
+    """A resource id as the provider of managed identities writes it."""
+    return own_id.replace("/resourceGroups/", "/resourcegroups/")
 
 
 def authenticate(world: World, call: Call) -> Caller:

@@ -26,6 +26,11 @@ TYPE_VERSIONS: Final[dict[str, tuple[str, ...] | None]] = {
 }
 """Resource types, and the API versions that each of them lists, newest first. A type may list none."""
 
+POLICIES: Final = {
+    "locationPlacementId": "Public_2014-09-01",
+    "quotaId": "PayAsYouGo_2014-09-01",
+    "spendingLimit": "Off",
+}
 DISPLAY_LOCATIONS: Final = {
     "westus2": "West US 2",
     "westeurope": "West Europe",
@@ -51,10 +56,14 @@ def list_subscriptions(world: World, call: Call) -> Json:
 def _show_subscription(world: World, own_id: str) -> Json:
     return {
         "id": f"/subscriptions/{own_id}",
+        "authorizationSource": "RoleBased",
+        "managedByTenants": [],
+        "tags": {},
         "subscriptionId": own_id,
         "tenantId": world.tenant_id,
         "displayName": _subscription_name(world, own_id),
         "state": "Enabled",
+        "subscriptionPolicies": POLICIES,
     }
 
 
@@ -90,6 +99,7 @@ def _show_resource_group(subscription: str, name: str) -> Json:
         "name": name,
         "type": "Microsoft.Resources/resourceGroups",
         "location": "westus2",
+        "tags": {},
         "properties": {"provisioningState": "Succeeded"},
     }
 
@@ -176,7 +186,7 @@ def _show_provider(call: Call, namespace: str) -> Json:
     scope = f"/subscriptions/{subscription.lower()}" if subscription else ""
     locations = list(DISPLAY_LOCATIONS.values())
     types = [
-        {"resourceType": kind, "locations": locations, **({"apiVersions": versions} if versions else {})}
+        {"resourceType": kind, "locations": locations, "apiVersions": versions or (), "capabilities": "None"}
         for space, kind, versions in ((*name.split("/"), versions) for name, versions in TYPE_VERSIONS.items())
         if space == namespace
     ]

@@ -21,11 +21,18 @@ from ..world.machines import (
     ScaleSet,
 )
 from ..world.world import World
-from .conventions import headers, list_items, require_place
+from .conventions import folded, headers, list_items, require_place
 from .hierarchy import DISPLAY_LOCATIONS, TYPE_VERSIONS
 
 not_found: Final = partial(Refusal, 404, "ResourceNotFound", "The resource was not found in its resource group.")
+unknown_type: Final = partial(
+    Refusal, 404, "InvalidResourceType", "The resource type could not be found in the namespace for api version."
+)
+OTHERS: Final = ("microsoft.network", "microsoft.storage", "microsoft.keyvault", "microsoft.sql", "microsoft.resources")
+"""Namespaces that have types without resources here."""
 GROUP: Final = re.compile("/resourcegroups/[^/]+")
+SKU: Final = {"name": "Standard_D2s_v5", "tier": "Standard", "capacity": 1}
+NAMED_GROUP: Final = re.compile("(/resourcegroups/)([^/]+)", re.IGNORECASE)
 RUNNING: Final = "running"
 POWER: Final = {"start": RUNNING, "powerOff": "stopped", "deallocate": "deallocated"}
 """What each action makes of a virtual machine. It exists all the while, with its identities."""
@@ -49,16 +56,22 @@ def list_resources(world: World, call: Call) -> Json:
     if "set" in call.names and not isinstance(world.resources.get(path.rpartition("/")[0]), ScaleSet):
         raise not_found()
     folders = ((own_id.rpartition("/")[0], resource) for own_id, resource in world.resources.items())
-    if "group" not in call.names:
-        folders = ((GROUP.sub("", folder), resource) for folder, resource in folders)
-    return list_items(world, call, [_show(world, call, resource) for folder, resource in folders if folder == path])
+    if "group" in call.names:
+        return list_items(world, call, [_show(world, call, each) for folder, each in folders if folder == path])
+    found = [_show(world, call, each) for folder, each in folders if GROUP.sub("", folder) == path]
+    return list_items(world, call, [{**each, "id": _in_capitals(each["id"])} for each in found])
+
+
+def _in_capitals(own_id: str) -> str:
+    """A resource id as lists of a subscription often show it: the name of its group in capitals."""
+    return NAMED_GROUP.sub(lambda match: match[1] + match[2].upper(), own_id)
 
 
 def change_power(world: World, call: Call) -> HttpResponse:
     """Do what the path ends in to a virtual machine, or to an instance of a uniform scale set: at once, without 202."""
     machine, action = _virtual_machine(world, call), _path(call).rpartition("/")[2]
     world.power[machine.instance_id] = next(state for name, state in POWER.items() if name.lower() == action)
-    return HttpResponse(200, headers(world))
+    return HttpResponse(200, headers(world, call))
 
 
 def _path(call: Call) -> str:
@@ -95,7 +108,13 @@ def read_resource(world: World, call: Call) -> Json:
     require_place(world, call.names)
     if found := world.resources.get(_path(call)):
         return _show(world, call, found)
-    raise not_found()
+    raise not_found() if _is_known(call.names["rest"]) else unknown_type()
+
+
+def _is_known(path: str) -> bool:
+    """Whether a type of resource exists, or may exist: of most namespaces all types are taken as such."""
+    namespace = path.split("/")[0].lower()
+    return namespace in {name.split("/")[0].lower() for name in TYPE_VERSIONS} or namespace.startswith(OTHERS)
 
 
 def _own(resource: Resource) -> Json:
@@ -110,12 +129,13 @@ def _show(world: World, call: Call, found: Resource) -> Json:
     own = _own(found)
     if isinstance(found, Identity):
         ids = {"tenantId": world.tenant_id, "principalId": found.principal_id, "clientId": found.client_id}
-        return {**own, "type": USER_IDENTITY, "tags": {}, "properties": ids}
+        return {**own, "id": folded(own["id"]), "type": USER_IDENTITY, "tags": {}, "properties": ids}
     if isinstance(found, ScaleSet):
         uniform = found.kind == "vmss_uniform"
         mode = {"orchestrationMode": "Uniform" if uniform else "Flexible", "provisioningState": "Succeeded"}
         # A flexible set does not show the principals of its identities; each identity has to be read for that.
-        return {**own, **_identity(world, found, with_principals=uniform), "properties": mode}
+        more: Json = {"properties": mode, **({"sku": SKU} if uniform else {})}
+        return {**own, "tags": {}, **_identity(world, found, with_principals=uniform), **more}
     if found.kind == "resource":
         versions = TYPE_VERSIONS.get(own["type"])
         if versions and call.query["api-version"] not in versions:
@@ -127,7 +147,9 @@ def _show(world: World, call: Call, found: Resource) -> Json:
         properties["virtualMachineScaleSet"] = {"id": found.scale_set.resource_id}
     if call.query.get("$expand", "").lower() == "instanceview":
         properties["instanceView"] = _instance_view(world, found)
-    return {**own, **_identity(world, found), "properties": properties}
+    number = found.instance_id.rpartition("/")[2]
+    instance: Json = {"instanceId": number, "sku": SKU} if found.kind == "vmss_uniform" else {}
+    return {**own, **instance, "tags": {}, **_identity(world, found), "properties": properties}
 
 
 def _identity(world: World, of: HasIdentities, with_principals: bool = True) -> Json:
@@ -138,7 +160,9 @@ def _identity(world: World, of: HasIdentities, with_principals: bool = True) -> 
         block |= {"principalId": of.system.principal_id, "tenantId": world.tenant_id}
     if of.users:
         block["userAssignedIdentities"] = {
-            user.resource_id: {"principalId": user.principal_id, "clientId": user.client_id} if with_principals else {}
+            folded(user.resource_id): {"principalId": user.principal_id, "clientId": user.client_id}
+            if with_principals
+            else {}
             for user in of.users
         }
     return {"identity": block} if kinds else {}

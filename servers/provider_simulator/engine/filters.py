@@ -20,6 +20,7 @@ ANY: Final = re.compile(rf"\s*(\w+)/any\(\s*(?P<each>\w+)\s*:\s*(?P=each)\s+eq\s
 ANY_STARTS: Final = re.compile(
     rf"\s*(\w+)/any\(\s*(?P<each>\w+)\s*:\s*startswith\(\s*(?P=each)\s*,\s*{TEXT}\s*\)\s*\)\s*"
 )
+AND: Final = re.compile(r"\s+and\s+")
 
 
 @frozen
@@ -33,9 +34,15 @@ class Filterable:
 
     def select(self, objects: Iterable[T], condition: str | None) -> list[T]:
         """The objects that match: `property eq 'x'`, `startswith(property,'x')`, `properties/any(t:t eq 'x')`, and
-        the same with `startswith(t,'x')`."""
+        the same with `startswith(t,'x')`, or several of these with `and` between."""
         if condition is None:
             return list(objects)
+        for each in _conditions(condition):
+            objects = self._matching(objects, each)
+        return list(objects)
+
+    def _matching(self, objects: Iterable[T], condition: str) -> list[T]:
+        """The objects that match one condition."""
         if match := EQUALS.fullmatch(condition):
             name, text = self._read(self.equals, match)
             return [item for item in objects if _fold(getattr(item, name)) == text]
@@ -55,6 +62,13 @@ class Filterable:
         if match[1] not in names.split():
             raise unsupported()
         return self.members[match[1]], _fold(unquote_text(match.groups()[-1]))
+
+
+def _conditions(text: str) -> list[str]:
+    """What has `and` between, outside of quotes."""
+    pieces = text.split("'")
+    pieces[::2] = [AND.sub("\0", outside) for outside in pieces[::2]]
+    return "'".join(pieces).split("\0")
 
 
 def unsupported() -> Refusal:

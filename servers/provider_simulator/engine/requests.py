@@ -92,11 +92,12 @@ class Call:
     def form(self) -> Mapping[str, str]:
         return _pairs(self.body.decode("ascii", "replace"))
 
-    def json(self) -> Any:
+    def json(self, code: str = "BadRequest") -> Any:
+        """The body; `Refusal` 400 with the code if it is not JSON."""
         try:
             return msgspec.json.decode(self.body)
         except (ValueError, RecursionError):
-            raise Refusal(400, "BadRequest", "The body is not JSON.") from None
+            raise Refusal(400, code, "The body is not JSON.") from None
 
 
 def _pairs(encoded: str) -> Mapping[str, str]:

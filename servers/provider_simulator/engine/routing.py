@@ -50,16 +50,26 @@ class Service:
     routes: tuple[Route, ...] = field(repr=False)
     authenticate: Callable[[Any, Call], Caller] = field(repr=False, default=lambda world, call: ANONYMOUS)
     """Says who calls, before anything else happens; raises a `Refusal`. By default anybody may."""
-    headers: Callable[[Any], Mapping[str, str]] = field(repr=False, default=lambda world: {})
+    headers: Callable[[Any, Call], Mapping[str, str]] = field(repr=False, default=lambda world, call: {})
     """The headers of every answer."""
+    body_headers: Mapping[str, str] = field(repr=False, factory=dict[str, str])
+    """The headers of answers with a body, besides those."""
+    error_headers: Mapping[str, str] = field(repr=False, factory=dict[str, str])
+    """The headers of errors, besides those."""
+    dress: Callable[[Any, Call, int, Any], tuple[Any, Mapping[str, str]]] = field(
+        repr=False, default=lambda world, call, status, shown: (shown, {})
+    )
+    """What is sent instead of the JSON that a handler gave back, and with which headers."""
     error: Callable[[Any, Refusal, Mapping[str, str]], Json] = field(
         repr=False, default=lambda world, refusal, _: {"error": {"code": refusal.code, "message": refusal.message}}
     )
     """An error in the service's own format, given the headers of its answer."""
 
-    def refuse(self, world: Any, refusal: Refusal) -> HttpResponse:
-        headers = self.headers(world)
-        return json_response(refusal.status, self.error(world, refusal, headers), {**headers, **refusal.headers})
+    def refuse(self, world: Any, call: Call, refusal: Refusal) -> HttpResponse:
+        headers = self.headers(world, call)
+        shown = self.error(world, refusal, headers)
+        more = {**self.body_headers, **self.error_headers, **refusal.headers}
+        return json_response(refusal.status, shown, {**headers, **more})
 
     def answer(self, world: Any, call: Call) -> HttpResponse:
         """What a request gets. The world's `throttle` counts it, and raises a `Refusal` if there are too many."""
@@ -77,11 +87,11 @@ class Service:
                 raise Refusal(404, "NotFound", "There is nothing at this path.")
             given = chosen[0].handler(world, call)
         except Refusal as refusal:
-            return self.refuse(world, refusal)
+            return self.refuse(world, call, refusal)
         if isinstance(given, HttpResponse):
             return given
         if given is None:
-            return HttpResponse(204, self.headers(world))
-        if isinstance(given, Created):
-            return json_response(201, given.shown, self.headers(world))
-        return json_response(200, given, self.headers(world))
+            return HttpResponse(204, self.headers(world, call))
+        status, shown = (201, given.shown) if isinstance(given, Created) else (200, given)
+        dressed, headers = self.dress(world, call, status, shown)
+        return json_response(status, dressed, {**self.headers(world, call), **self.body_headers, **headers})

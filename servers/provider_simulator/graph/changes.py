@@ -13,8 +13,9 @@ from ..engine.filters import unquote_text
 from ..engine.requests import Call, Json, Refusal
 from ..engine.routing import Created, Route
 from ..engine.shapes import OPTIONAL_TEXT, Shape, require_texts, show
-from ..world.objects import Application
+from ..world.objects import Application, Principal
 from ..world.world import World
+from . import defaults
 from .conventions import (
     ROOT,
     bad_request,
@@ -28,7 +29,7 @@ from .conventions import (
     require_upsert,
 )
 from .credentials import add_password, read_certificates, remove_password
-from .objects import APPLICATION, PRINCIPAL
+from .objects import APPLICATION, GROUP, PRINCIPAL
 
 AUDIENCES: Final = (
     "AzureADMyOrg",
@@ -39,15 +40,26 @@ AUDIENCES: Final = (
 MAX_NAME: Final = 256
 
 APPLICATION_BODY: Final[Shape] = {
+    **defaults.shape(defaults.APPLICATION),
     "displayName": (str,),
     "uniqueName": OPTIONAL_TEXT,
     "signInAudience": (str,),
     "serviceManagementReference": OPTIONAL_TEXT,
     "tags": (list,),
     "keyCredentials": (list,),
+    "passwordCredentials": (list,),
 }
 ATTRIBUTES: Final = {**APPLICATION, "keyCredentials": "certificates"}
-PRINCIPAL_BODY: Final[Shape] = {"appId": (str,)}
+PRINCIPAL_BODY: Final[Shape] = {
+    **defaults.shape(defaults.PRINCIPAL),
+    **dict.fromkeys(("appId", "displayName"), (str,)),
+    "tags": (list,),
+}
+GROUP_BODY: Final[Shape] = {
+    **defaults.shape(defaults.GROUP),
+    **dict.fromkeys(("displayName", "mailNickname"), (str,)),
+    "description": OPTIONAL_TEXT,
+}
 
 
 def create_application(world: World, call: Call) -> Created:
@@ -121,11 +133,10 @@ def _read_properties(
 ) -> Json:
     """The attributes that the body sets; of an application, if there is one already, whose unique name stays."""
     body = read_body(call, APPLICATION_BODY)
-    if "tags" in body:
-        try:
-            body["tags"] = tuple(dict.fromkeys(require_texts(body["tags"], "'tags'")))
-        except Refusal as refusal:
-            raise bad_request(refusal.message) from None
+    if body.pop("passwordCredentials", None):
+        raise bad_request("New password credentials must be generated with service actions.")
+    given = defaults.others(body, defaults.APPLICATION)
+    body |= _read_tags(body)
     texts = [body.get("displayName", "x"), body.get("uniqueName") or "x", *body.get("tags", ())]
     if not all(1 <= len(text) <= MAX_NAME for text in texts):
         raise bad_request(f"Names and tags have 1 to {MAX_NAME} characters.")
@@ -136,26 +147,51 @@ def _read_properties(
         body["keyCredentials"] = read_certificates(world, body["keyCredentials"], known)
     if (application or unique_name) and body.setdefault("uniqueName", unique_name) != unique_name:
         raise bad_request("The property 'uniqueName' cannot be changed.")
-    return {ATTRIBUTES[name]: value for name, value in body.items()}
+    more = {"others": {**(application.others if application else {}), **given}} if given else {}
+    return {ATTRIBUTES[name]: value for name, value in body.items()} | more
+
+
+def _read_tags(body: Json) -> Json:
+    """The tags of a body, if it has any."""
+    if "tags" not in body:
+        return {}
+    try:
+        return {"tags": tuple(dict.fromkeys(require_texts(body["tags"], "'tags'")))}
+    except Refusal as refusal:
+        raise bad_request(refusal.message) from None
 
 
 def create_principal(world: World, call: Call) -> Created:
-    client_id = read_body(call, PRINCIPAL_BODY).get("appId", "").lower()
+    body = read_body(call, PRINCIPAL_BODY)
+    client_id = body.get("appId", "").lower()
     if world.directory.principal_of(client_id) is not None:
         raise _taken(client_id)
-    return _create_principal(world, call, client_id)
+    return _create_principal(world, call, client_id, body)
 
 
 def upsert_principal(world: World, call: Call) -> Created | None:
     """Create the principal of that application if there is none and the client asks for that."""
     require_upsert(world)
     client_id = unquote_text(call.names["key"]).lower()
-    if read_body(call, PRINCIPAL_BODY).get("appId", client_id).lower() != client_id:
+    body = read_body(call, PRINCIPAL_BODY)
+    if body.get("appId", client_id).lower() != client_id:
         raise bad_request("The property 'appId' cannot be changed.")
-    if world.directory.principal_of(client_id) is not None:
+    if (principal := world.directory.principal_of(client_id)) is not None:
+        world.directory.replace(_changed(principal, body))
         return None
     _require_creation(call, client_id)
-    return _create_principal(world, call, client_id)
+    return _create_principal(world, call, client_id, body)
+
+
+def change_principal(world: World, call: Call) -> None:
+    principal = find_for_write(world.directory.principals, call.names["id"])
+    world.directory.replace(_changed(principal, read_body(call, PRINCIPAL_BODY)))
+
+
+def _changed(principal: Principal, body: Json) -> Principal:
+    given = {**principal.others, **defaults.others(body, defaults.PRINCIPAL)}
+    tags, name = _read_tags(body).get("tags", principal.tags), body.get("displayName", principal.display_name)
+    return evolve(principal, display_name=name, tags=tags, others=given)
 
 
 def delete_principal(world: World, call: Call) -> None:
@@ -165,12 +201,14 @@ def delete_principal(world: World, call: Call) -> None:
     world.directory.delete_principal(principal)
 
 
-def _create_principal(world: World, call: Call, client_id: str) -> Created:
+def _create_principal(world: World, call: Call, client_id: str, body: Json) -> Created:
     application = _require_application(world, client_id)
     if world.directory.keeps_name(client_id):
         raise _taken(client_id)
-    name, by = application.display_name, call.caller.client_id
-    return Created(show(world.directory.add_principal(name, "Application", application, by), PRINCIPAL))
+    properties = {"others": defaults.others(body, defaults.PRINCIPAL), **_read_tags(body)}
+    name, by = body.get("displayName", application.display_name), call.caller.client_id
+    made = world.directory.add_principal(name, "Application", application, by, **properties)
+    return Created(show(made, PRINCIPAL))
 
 
 def _require_application(world: World, client_id: str) -> Application:
@@ -186,6 +224,23 @@ def _require_application(world: World, client_id: str) -> Application:
     raise refusals[0 if application is None else zlib.crc32(client_id.encode()) % len(refusals)]
 
 
+def create_group(world: World, call: Call) -> Created:
+    """Create a security group. Its name need not be unique."""
+    body = read_body(call, GROUP_BODY)
+    wanted = ("displayName", "mailNickname", "mailEnabled", "securityEnabled")
+    if missed := [name for name in wanted if name not in body]:
+        raise bad_request(f"The required property '{missed[0]}' is missing.")
+    properties = {"mail_nickname": body["mailNickname"], "description": body.get("description")}
+    given = defaults.others(body, defaults.GROUP)
+    name, by = body["displayName"], call.caller.client_id
+    return Created(show(world.directory.add_group(name, by, others=given, **properties), GROUP))
+
+
+def delete_group(world: World, call: Call) -> None:
+    """Delete a group. Unlike Azure, it cannot be restored."""
+    world.directory.remove_group(find_for_write(world.directory.groups, call.names["id"]))
+
+
 def _taken(client_id: str) -> Refusal:
     return in_use(f"The service principal cannot be created: its name {client_id} is already in use.")
 
@@ -197,10 +252,14 @@ ROUTES: Final = (
     Route("DELETE", f"{ROOT}/applications/{{id}}", delete_application, writes=True),
     Route("POST", f"{ROOT}/servicePrincipals", create_principal, writes=True),
     Route("PATCH", f"{ROOT}/servicePrincipals(appId='{{key}}')", upsert_principal, writes=True),
+    Route("PATCH", f"{ROOT}/servicePrincipals/{{id}}", change_principal, writes=True),
     Route("DELETE", f"{ROOT}/servicePrincipals/{{id}}", delete_principal, writes=True),
+    Route("POST", f"{ROOT}/groups", create_group, writes=True),
+    Route("DELETE", f"{ROOT}/groups/{{id}}", delete_group, writes=True),
     *(
-        Route("POST", f"{ROOT}/{collection}/{{id}}/{name}", partial(change, table), writes=True)
+        Route("POST", f"{ROOT}/{collection}/{{id}}/{prefix}{name}", partial(change, table), writes=True)
         for collection, table in (("applications", "applications"), ("servicePrincipals", "principals"))
         for name, change in (("addPassword", add_password), ("removePassword", remove_password))
+        for prefix in ("", "microsoft.graph.")
     ),
 )

@@ -39,13 +39,55 @@ def missing(object_id: str) -> Refusal:
     return Refusal(404, "Request_ResourceNotFound", message)
 
 
-def headers(world: World) -> dict[str, str]:
-    return {"request-id": world.randomness.guid("request")}
+BODY_HEADERS: Final = {
+    "content-type": "application/json;odata.metadata=minimal;odata.streaming=true;IEEE754Compatible=false;"
+    "charset=utf-8",
+    "odata-version": "4.0",
+}
+ACTION_LOCATION: Final = "https://graph.microsoft.com"
+"""What the answer to an action names as its place."""
+PLACES: Final = {"applications": "Application", "servicePrincipals": "ServicePrincipal", "groups": "Group"}
+"""How the place of an object that was made calls its type, by its collection."""
+
+
+def headers(world: World, call: Call) -> dict[str, str]:
+    """A client's own id of its request comes back; without one it is that of the answer."""
+    request_id = world.randomness.guid("request")
+    return {"request-id": request_id, "client-request-id": call.headers.get("client-request-id", request_id)}
 
 
 def error(world: World, refusal: Refusal, headers: Mapping[str, str]) -> Json:
-    inner = {"date": instant(world.now()).removesuffix("Z"), **headers, "client-request-id": headers["request-id"]}
+    inner = {"date": instant(world.now()).removesuffix("Z"), **headers}
     return {"error": {"code": refusal.code, "message": refusal.message, "innerError": inner}}
+
+
+def dress(world: World, call: Call, status: int, shown: Json) -> tuple[Json, Mapping[str, str]]:
+    """Name the type of an answer, and the place of what was made; leave out what the query does not select."""
+    collection = call.path.removeprefix(f"{ROOT}/").split("/")[0].partition("(")[0]
+    kind = "" if isinstance(shown.get("value"), list) else "/$entity"
+    selected = _selected(call, shown)
+    context = {"@odata.context": f"{world.base_url}{ROOT}/$metadata#{collection}{kind}"}
+    place = {}
+    if call.method == "POST" and status == 200:
+        place = {"location": ACTION_LOCATION}
+    elif status == 201 and "id" in shown:
+        name = PLACES.get(collection, "")
+        place = {"location": f"{world.base_url}/graph/v2/{world.tenant_id}/directoryObjects/{shown['id']}/{name}"}
+    return {**context, **selected}, place
+
+
+def _selected(call: Call, shown: Json) -> Json:
+    """Of an object, or of each in a list, the members that `$select` names."""
+    names = {name.strip().lower() for name in call.query.get("$select", "").split(",")} - {""}
+    if not names or call.method != "GET":
+        return shown
+    if isinstance(shown.get("value"), list):
+        return {**shown, "value": [_members(each, names) for each in shown["value"]]}
+    return _members(shown, names)
+
+
+def _members(shown: Json, names: set[str]) -> Json:
+    return {name: value for name, value in shown.items() if name.lower() in names}
 
 
 def authenticate(world: World, call: Call) -> Caller:
@@ -58,7 +100,7 @@ def authenticate(world: World, call: Call) -> Caller:
 
 
 def read_body(call: Call, shape: Shape) -> Json:
-    return read_fields(call.json(), shape, "the body")
+    return read_fields(call.json("Request_BadRequest"), shape, "the body")
 
 
 def read_fields(value: Any, shape: Shape, what: str) -> Json:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from attrs import evolve
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
@@ -25,7 +26,6 @@ from .conventions import (
     bad_request,
     find_for_write,
     in_use,
-    missing,
     over_quota,
     read_body,
     read_fields,
@@ -42,7 +42,8 @@ MOST_FEDERATED: Final = 20
 INVALID_FEDERATED: Final = "InvalidFederatedIdentityCredentialValue"
 
 NEW_PASSWORD: Final[Shape] = {"passwordCredential": (dict, NOTHING)}
-PASSWORD_FIELDS: Final[Shape] = dict.fromkeys(("displayName", "startDateTime", "endDateTime"), OPTIONAL_TEXT)
+PASSWORD_FIELDS: Final[Shape] = dict.fromkeys(("keyId", "displayName", "startDateTime", "endDateTime"), OPTIONAL_TEXT)
+"""The key id that a client gives has no effect."""
 OLD_PASSWORD: Final[Shape] = {"keyId": (str,)}
 CERTIFICATE_FIELDS: Final[Shape] = {
     **dict.fromkeys(("keyId", "displayName"), OPTIONAL_TEXT),
@@ -65,6 +66,7 @@ KEY: Final[Members] = {
 PASSWORD: Final[Members] = {**KEY, "hint": lambda one: one.secret[:3], "secretText": None}
 CERTIFICATE: Final[Members] = {
     **KEY,
+    "customKeyIdentifier": "thumbprint",
     "type": lambda _: CERTIFICATE_USE["type"],
     "usage": lambda _: CERTIFICATE_USE["usage"],
     "key": None,
@@ -74,8 +76,8 @@ FEDERATED: Final[Members] = {
     "name": "name",
     "issuer": "issuer",
     "subject": "subject",
+    "description": lambda one: one.description or "",
     "audiences": lambda one: [one.audience],
-    "description": None,
 }
 
 
@@ -109,7 +111,7 @@ def remove_password(table: str, world: World, call: Call) -> None:
 
 
 def read_certificates(world: World, entries: Sequence[Any], known: Sequence[Certificate]) -> tuple[Certificate, ...]:
-    """What a body wants to be there. An entry without a key is one of those that are known, unchanged."""
+    """What a body wants to be there. An entry without a key is one of those that are known, as the list shows it."""
     _refuse_beyond_quota(world, len(entries))
     by_id = {one.key_id: one for one in known}
     return tuple(
@@ -119,12 +121,12 @@ def read_certificates(world: World, entries: Sequence[Any], known: Sequence[Cert
 
 def _read_certificate(world: World, entry: Json, known: dict[str, Certificate]) -> Certificate:
     key_id = (entry.get("keyId") or world.randomness.guid("certificate")).lower()
-    if entry.get("key") is None:
-        if key_id not in known:
-            raise bad_request(f"The key of the credential with KeyId '{key_id}' is missing.")
-        return known[key_id]
+    if entry.get("key") is None and key_id not in known:
+        raise bad_request(f"The key of the credential with KeyId '{key_id}' is missing.")
     if key_id in known:
-        raise bad_request(f"Update to existing credential with KeyId '{key_id}' is not allowed.")
+        if entry.get("key") is not None or not _is_sent_back(known[key_id], entry):
+            raise bad_request(f"Update to existing credential with KeyId '{key_id}' is not allowed.")
+        return known[key_id]
     if any(entry.get(name) != text for name, text in CERTIFICATE_USE.items()):
         raise bad_request("A certificate has the type {type} and the usage {usage}.".format(**CERTIFICATE_USE))
     try:
@@ -140,7 +142,14 @@ def _read_certificate(world: World, entry: Json, known: dict[str, Certificate]) 
     if not first <= starts_at < ends_at <= last:
         raise bad_request("Key credential end date is invalid.")
     _refuse_long_life(world, starts_at, ends_at)
-    return Certificate(key_id, entry.get("displayName"), der, starts_at, ends_at)
+    name = entry.get("displayName") or certificate.subject.rfc4514_string()
+    return Certificate(key_id, name, der, starts_at, ends_at)
+
+
+def _is_sent_back(known: Certificate, entry: Json) -> bool:
+    """Whether an entry is what the list shows of a certificate: its thumbprint and times have to be there."""
+    shown = show(known, CERTIFICATE)
+    return all(entry.get(name) == shown[name] for name in ("customKeyIdentifier", "startDateTime", "endDateTime"))
 
 
 def _refuse_long_life(world: World, starts_at: float, ends_at: float) -> None:
@@ -190,19 +199,39 @@ def add_federated(world: World, call: Call) -> Created:
     if len(others) >= MOST_FEDERATED:
         raise over_quota(f"An application has at most {MOST_FEDERATED} federated credentials.")
     own_id = world.randomness.guid("federation")
-    made = FederatedCredential(own_id, application.client_id, issuer, subject, audiences[0], name, world.now())
+    about = wanted.get("description")
+    made = FederatedCredential(own_id, application.client_id, issuer, subject, audiences[0], name, world.now(), about)
     world.federations[own_id] = made
     world.ledger.record(call.caller.client_id, "federation", own_id, (application.id,), name)
     return Created(show(made, FEDERATED))
 
 
+def read_federated(world: World, call: Call) -> Json:
+    return show(_federated(world, call), FEDERATED)
+
+
+def change_federated(world: World, call: Call) -> None:
+    """Change anything but the name."""
+    known, wanted = _federated(world, call), read_body(call, FEDERATED_FIELDS)
+    audiences = wanted.pop("audiences", [known.audience])
+    if wanted.get("name", known.name) != known.name:
+        raise bad_request("The property 'name' cannot be changed.")
+    if len(audiences) != 1 or type(audiences[0]) is not str:
+        raise Refusal(400, INVALID_FEDERATED, "A federated identity credential has one audience.")
+    world.federations[known.id] = evolve(known, audience=audiences[0], **wanted)
+
+
 def remove_federated(world: World, call: Call) -> None:
-    application = find_for_write(world.directory.applications, call.names["id"])
-    credential_id = call.names["credential"]
-    if all(one.id != credential_id for one in _all_federated(world, application)):
-        raise missing(credential_id)
+    credential_id = _federated(world, call).id
     del world.federations[credential_id]
     world.ledger.note_deleted(credential_id)
+
+
+def _federated(world: World, call: Call) -> FederatedCredential:
+    """The credential that the path names, of its application; `Refusal` 404."""
+    application = find_for_write(world.directory.applications, call.names["id"])
+    wanted = call.names["credential"]
+    return require(next((one for one in _all_federated(world, application) if one.id == wanted), None), wanted)
 
 
 def _all_federated(world: World, application: Application) -> list[FederatedCredential]:
@@ -214,5 +243,7 @@ ALL: Final = f"{ROOT}/applications/{{id}}/federatedIdentityCredentials"
 ROUTES: Final = (
     Route("GET", ALL, list_federated),
     Route("POST", ALL, add_federated, writes=True),
+    Route("GET", f"{ALL}/{{credential}}", read_federated),
+    Route("PATCH", f"{ALL}/{{credential}}", change_federated, writes=True),
     Route("DELETE", f"{ALL}/{{credential}}", remove_federated, writes=True),
 )

@@ -10,13 +10,24 @@ from ..engine.requests import Call, Json
 from ..engine.routing import Created, Route
 from ..engine.shapes import Members, Shape, show
 from ..world.objects import APP_ROLES, DIRECTORY_ROLES, Grant, Principal
-from ..world.world import World
+from ..world.world import World, fine_instant
 from .conventions import ROOT, bad_request, find_for_write, list_objects, missing, read_body, read_object, require
 
 ROLE_BODY: Final[Shape] = dict.fromkeys(("roleDefinitionId", "principalId", "directoryScopeId"), (str,))
 APP_ROLE_BODY: Final[Shape] = dict.fromkeys(("principalId", "resourceId", "appRoleId"), (str,))
 
-DEFINITION: Final[Members] = {"id": "id", "displayName": "display_name", "isBuiltIn": True, "isEnabled": True}
+DEFINITION: Final[Members] = {
+    "id": "id",
+    "displayName": "display_name",
+    "description": "display_name",
+    "isBuiltIn": True,
+    "isEnabled": True,
+    "resourceScopes": ["/"],
+    "templateId": "id",
+    "version": lambda _: "1",
+    "rolePermissions": [{"allowedResourceActions": ["microsoft.directory/applications/read"], "condition": None}],
+    "inheritsPermissionsFrom": [],
+}
 ASSIGNMENT: Final[Members] = {
     "id": "id",
     "roleDefinitionId": "role_id",
@@ -25,9 +36,13 @@ ASSIGNMENT: Final[Members] = {
 }
 APP_ROLE_ASSIGNMENT: Final[Members] = {
     "id": "id",
+    "deletedDateTime": None,
     "appRoleId": "role_id",
+    "createdDateTime": lambda one: fine_instant(one.created_at),
+    "principalDisplayName": "principal_name",
     "principalId": "principal_id",
     "principalType": lambda _: "ServicePrincipal",
+    "resourceDisplayName": "resource_name",
     "resourceId": "resource_id",
 }
 
@@ -70,7 +85,8 @@ def assign_app_role(world: World, call: Call) -> Created:
     principal = world.directory.principals.get(body.get("principalId", "").lower(), Replica.WRITES)
     if principal is None or world.directory.principals.get(principal.id) is None:
         raise bad_request("Not a valid reference update.")
-    grant = Grant("", principal.id, role_id, resource.id)
+    names = {"principal_name": principal.display_name, "resource_name": resource.display_name}
+    grant = Grant("", principal.id, role_id, resource.id, **names, created_at=world.now())
     return _grant(world, call, grant, "Permission being assigned already exists on the object.", APP_ROLE_ASSIGNMENT)
 
 
@@ -90,7 +106,15 @@ def end(world: World, call: Call) -> None:
 def app_roles(principal: Principal) -> list[Json]:
     """The roles that a principal gives to applications, where it is an API's."""
     return [
-        {"id": role_id, "value": value, "displayName": value, "isEnabled": True, "allowedMemberTypes": ["Application"]}
+        {
+            "id": role_id,
+            "value": value,
+            "displayName": value,
+            "description": value,
+            "isEnabled": True,
+            "origin": "Application",
+            "allowedMemberTypes": ["Application"],
+        }
         for role_id, value in APP_ROLES.get(principal.display_name, {}).items()
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, TypeAlias, cast
+from uuid import UUID
 
 from attrs import frozen
 
@@ -16,33 +17,49 @@ from ..engine.routing import Route
 from ..engine.shapes import NOTHING, Members, Shape, require_texts, show
 from ..world.directory import Deleted, Directory
 from ..world.objects import Application, Group, Principal
-from ..world.world import World, instant
+from ..world.world import DOMAIN, World, instant
+from . import defaults
 from .conventions import ROOT, bad_request, list_objects, missing, read_body, read_object, require, require_upsert
 from .credentials import CERTIFICATE, PASSWORD
 from .grants import app_roles
 
 DirectoryObject: TypeAlias = Application | Principal | Group
 
-GROUP: Final[Members] = {
+COMMON: Final[Members] = {
     "id": "id",
+    "deletedDateTime": None,
     "displayName": "display_name",
-    "securityEnabled": True,
-    "mailEnabled": False,
-    "groupTypes": (),
+    "createdDateTime": lambda one: instant(one.created_at),
+}
+GROUP: Final[Members] = {
+    **COMMON,
+    **defaults.shown(defaults.GROUP),
+    "description": "description",
+    "mailNickname": "mail_nickname",
+    "renewedDateTime": lambda one: instant(one.created_at),
+    "securityIdentifier": lambda one: _security_identifier(one.id),
 }
 SIGNS_IN: Final[Members] = {
-    "id": "id",
+    **COMMON,
     "appId": "client_id",
-    "displayName": "display_name",
+    "signInAudience": "sign_in_audience",
     "tags": "tags",
     "passwordCredentials": lambda one: [show(each, PASSWORD) for each in one.passwords],
 }
-PRINCIPAL: Final[Members] = {**SIGNS_IN, "servicePrincipalType": "kind", "accountEnabled": True, "appRoles": app_roles}
+PRINCIPAL: Final[Members] = {
+    **SIGNS_IN,
+    **defaults.shown(defaults.PRINCIPAL),
+    "appDisplayName": "display_name",
+    "appOwnerOrganizationId": "tenant_id",
+    "servicePrincipalNames": "names",
+    "servicePrincipalType": "kind",
+    "appRoles": app_roles,
+}
 APPLICATION: Final[Members] = {
     **SIGNS_IN,
+    **defaults.shown(defaults.APPLICATION),
+    "publisherDomain": lambda _: DOMAIN,
     "uniqueName": "unique_name",
-    "createdDateTime": lambda one: instant(one.created_at),
-    "signInAudience": "sign_in_audience",
     "serviceManagementReference": "service_management_reference",
     "keyCredentials": lambda one: [show(each, CERTIFICATE) for each in one.certificates],
 }
@@ -85,14 +102,20 @@ KINDS: Final = (
         Principal,
         "servicePrincipal",
         "principals",
-        Filterable(PRINCIPAL, "id appId displayName servicePrincipalType", "displayName", "tags"),
+        Filterable(PRINCIPAL, "id appId displayName servicePrincipalType", "displayName", "tags servicePrincipalNames"),
     ),
-    Kind(Group, "group", "groups", Filterable(GROUP, "id displayName")),
+    Kind(Group, "group", "groups", Filterable(GROUP, "id displayName mailNickname", "displayName")),
 )
 
 ANY_KIND: Final = Filterable(GROUP, "id displayName", "displayName")
 DELETED: Final = Filterable(PRINCIPAL, "id appId displayName", "displayName")
 IDS: Final[Shape] = {"ids": (list,), "types": (list, NOTHING)}
+
+
+def _security_identifier(object_id: str) -> str:
+    """The object id, as Windows names it."""
+    parts = (int.from_bytes(UUID(object_id).bytes_le[start : start + 4], "little") for start in range(0, 16, 4))
+    return f"S-1-12-1-{'-'.join(map(str, parts))}"
 
 
 def kind_of(item: DirectoryObject) -> Kind:
@@ -176,7 +199,7 @@ def _is_listed(world: World, deleted: Deleted) -> bool:
 
 
 def _show_deleted(deleted: Deleted) -> Json:
-    return {"deletedDateTime": instant(deleted.at), **show_object(deleted.item)}
+    return {**show_object(deleted.item), "deletedDateTime": instant(deleted.at)}
 
 
 def typed(template: str, handler: Any) -> tuple[Route, ...]:

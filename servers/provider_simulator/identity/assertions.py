@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from attrs import field, frozen
@@ -28,6 +28,8 @@ from ..world.world import World
 from .errors import token_error
 from .keys import Jwt
 
+EXTERNAL_SUBJECT: Final = "/eid1/"
+"""How subjects start that Azure makes of another tenant's identities."""
 JWT_BEARER: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 CLOCK_SKEW: Final = 300.0
 """Seconds that an assertion's time may be ahead of the clock."""
@@ -145,10 +147,21 @@ def _matching(world: World, client_id: str, claims: Json) -> FederatedCredential
         (700213, "subject", [claims.get("sub")]),
         (700212, "audience", audiences),
     ):
-        found = [one for one in found if getattr(one, attribute) in wanted]
-        if not found:
-            raise token_error(error)
+        matching = [one for one in found if getattr(one, attribute) in wanted]
+        if not matching:
+            raise token_error(_error_of_subject(found, claims) if attribute == "subject" else error)
+        found = matching
     return found[0]
+
+
+def _error_of_subject(found: Sequence[FederatedCredential], claims: Json) -> int:
+    """The error of a subject that no credential of the issuer has: they may differ by case, or by what a part names."""
+    subject = str(claims.get("sub"))
+    if any(one.subject.lower() == subject.lower() for one in found):
+        return 7002138
+    if subject.startswith(EXTERNAL_SUBJECT):
+        return 7002137
+    return 700213
 
 
 def _keys(world: World, issuer: str) -> IssuerKeys:

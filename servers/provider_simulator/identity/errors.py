@@ -21,6 +21,9 @@ INVALID_CLIENT: Final = {
     700212: "No matching federated identity record found for presented assertion audience.",
     700213: "No matching federated identity record found for presented assertion subject.",
     7000215: "Invalid client secret provided.",
+    7000229: "The client application is missing a service principal in the tenant.",
+    7002137: "No matching federated identity record found for presented assertion subject of another tenant.",
+    7002138: "No matching federated identity record found for presented assertion subject: its case differs.",
     7000218: "The request body must contain 'client_assertion' or 'client_secret'.",
     7000222: "The provided client secret keys are expired.",
 }
@@ -31,7 +34,6 @@ BAD_REQUEST: Final = {
     90002: ("invalid_tenant", "The tenant was not found. Check that it is the right one."),
     500011: ("invalid_resource", "The resource principal was not found in the tenant."),
     700016: ("unauthorized_client", "The application was not found in the directory of the tenant."),
-    7000229: ("unauthorized_client", "The application is missing a service principal in the tenant."),
     900144: ("invalid_request", "The request body must contain 'grant_type' and 'client_id'."),
     1002012: ("invalid_scope", "The scope is not valid: for client credentials it must end in '/.default'."),
 }
@@ -57,7 +59,8 @@ def error(world: World, refusal: Refusal, headers: Mapping[str, str]) -> Json:
         "error_codes": [int(number[1])] if number else [],
         "timestamp": instant(world.now()).replace("T", " "),
         "trace_id": world.randomness.guid("trace"),
-        "correlation_id": world.randomness.guid("correlation"),
+        "correlation_id": headers["client-request-id"],
+        **({"error_uri": f"https://login.microsoftonline.com/error?code={number[1]}"} if number else {}),
     }
 
 

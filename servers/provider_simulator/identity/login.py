@@ -14,15 +14,20 @@ from ..world.world import World
 from .assertions import JWT_BEARER, check_assertion
 from .errors import error, require_tenant, token_error
 from .keys import SigningKey, current_key, published_keys
-from .tokens import application_claims, is_first_party
+from .tokens import BY_ASSERTION, BY_SECRET, application_claims, is_first_party
 
 SHARED_NAMES: Final = ("common", "organizations")
 CAPABILITIES: Final = {
-    "token_endpoint_auth_methods_supported": ["client_secret_post", "private_key_jwt"],
-    "response_types_supported": ["code", "id_token", "token"],
+    "token_endpoint_auth_methods_supported": ["client_secret_post", "private_key_jwt", "client_secret_basic"],
+    "response_types_supported": ["code", "id_token", "code id_token", "id_token token"],
+    "response_modes_supported": ["query", "fragment", "form_post"],
     "subject_types_supported": ["pairwise"],
     "id_token_signing_alg_values_supported": ["RS256"],
-    "tenant_region_scope": "WW",
+    "scopes_supported": ["openid", "profile", "email", "offline_access"],
+    "request_uri_parameter_supported": False,
+    "userinfo_endpoint": "https://graph.microsoft.com/oidc/userinfo",
+    "http_logout_supported": True,
+    "frontchannel_logout_supported": True,
 }
 LIFETIME: Final = 3599
 DEFAULT_SCOPE: Final = "/.default"
@@ -88,19 +93,19 @@ def instance_discovery(world: World, call: Call) -> Json:
 
 
 def token_v2(world: World, call: Call) -> Json:
-    principal = _authenticate(world, call)
+    principal, proof = _authenticate(world, call)
     scopes = [scope for scope in call.form().get("scope", "").split() if scope not in OPENID_SCOPES]
     if len(scopes) != 1 or not scopes[0].endswith(DEFAULT_SCOPE):
         raise token_error(1002012)
-    token = _issue(world, principal, scopes[0].removesuffix(DEFAULT_SCOPE))
+    token = _issue(world, principal, proof, scopes[0].removesuffix(DEFAULT_SCOPE))
     return {"token_type": "Bearer", "expires_in": LIFETIME, "ext_expires_in": LIFETIME, "access_token": token}
 
 
 def token_v1(world: World, call: Call) -> Json:
     """The older endpoint, which takes a resource instead of a scope and answers numbers as strings."""
-    principal = _authenticate(world, call)
+    principal, proof = _authenticate(world, call)
     resource = call.form().get("resource", "")
-    token = _issue(world, principal, resource)
+    token = _issue(world, principal, proof, resource)
     now = int(world.now())
     return {
         "token_type": "Bearer",
@@ -113,8 +118,14 @@ def token_v1(world: World, call: Call) -> Json:
     }
 
 
-def _authenticate(world: World, call: Call) -> Principal:
-    """The principal of the application whose secret or assertion is in the form."""
+def headers(world: World, call: Call) -> dict[str, str]:
+    """A client's own id of its request comes back."""
+    request_id = world.randomness.guid("request")
+    return {"x-ms-request-id": request_id, "client-request-id": call.headers.get("client-request-id", request_id)}
+
+
+def _authenticate(world: World, call: Call) -> tuple[Principal, str]:
+    """The principal of the application whose secret or assertion is in the form, and how that shows in its tokens."""
     require_tenant(world, call.names["tenant"])
     form = call.form()
     if "grant_type" not in form or "client_id" not in form:
@@ -142,18 +153,19 @@ def _authenticate(world: World, call: Call) -> Principal:
         raise token_error(7000218)
     if principal is None:
         raise token_error(7000229)
-    return principal
+    return principal, BY_SECRET if "client_secret" in form else BY_ASSERTION
 
 
-def _issue(world: World, principal: Principal, audience: str) -> str:
+def _issue(world: World, principal: Principal, proof: str, audience: str) -> str:
     if not is_first_party(world, audience) and not audience.startswith("api://"):
         raise token_error(500011)
-    return current_key(world).sign(application_claims(world, principal, audience, LIFETIME))
+    return current_key(world).sign(application_claims(world, principal, proof, audience, LIFETIME))
 
 
 LOGIN: Final = Service(
     name="login",
     prefix="/login/",
+    headers=headers,
     error=error,
     routes=(
         Route("GET", "/login/common/discovery/instance", instance_discovery),
@@ -161,7 +173,7 @@ LOGIN: Final = Service(
         Route("GET", "/login/{tenant}/v2.0/.well-known/openid-configuration", discovery_v2),
         Route("GET", "/login/{tenant}/discovery/keys", signing_keys),
         Route("GET", "/login/{tenant}/discovery/v2.0/keys", signing_keys),
-        Route("POST", "/login/{tenant}/oauth2/token", token_v1),
+        *(Route(method, "/login/{tenant}/oauth2/token", token_v1) for method in ("POST", "GET")),
         Route("POST", "/login/{tenant}/oauth2/v2.0/token", token_v2),
     ),
 )

@@ -61,9 +61,14 @@ def is_first_party(world: World, audience: str) -> bool:
     return plain(audience) in arm_audiences(world) | graph_audiences(world) | OTHER_FIRST_PARTIES
 
 
-def application_claims(world: World, principal: Principal, audience: str, lifetime: int) -> Json:
+BY_SECRET: Final = "1"
+BY_ASSERTION: Final = "2"
+"""How a client authenticated, as the claim `appidacr` has it."""
+
+
+def application_claims(world: World, principal: Principal, proof: str, audience: str, lifetime: int) -> Json:
     """The claims of an application's token. One for the directory names the application's permissions there."""
-    claims = {**_claims(world, principal.id, principal.client_id, audience, lifetime), "appidacr": "1"}
+    claims = {**_claims(world, principal.id, principal.client_id, audience, lifetime), "appidacr": proof}
     if plain(audience) in graph_audiences(world):
         may_read, may_write = principal.id in world.readers, principal.id in world.writers
         everything = (*(READ_PERMISSIONS if may_read else ()), *(WRITE_PERMISSIONS if may_write else ()))
@@ -74,7 +79,7 @@ def application_claims(world: World, principal: Principal, audience: str, lifeti
 def machine_claims(world: World, machine: Machine, identity: Identity, audience: str, lifetime: int) -> Json:
     """The claims of a token from a machine's metadata service."""
     claims = _claims(world, identity.principal_id, identity.client_id, audience, lifetime)
-    claims["appidacr"] = "2"
+    claims["appidacr"] = BY_ASSERTION
     if is_first_party(world, audience):
         named = {"xms_mirid": identity.resource_id}
         if identity in machine.users:

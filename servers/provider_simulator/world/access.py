@@ -59,7 +59,9 @@ def permit(world: World, principal_id: str, *, reading: bool, writing: bool) -> 
             assignments.remove(each)
     if reading:
         guid, role = world.randomness.guid(f"access of {principal_id}"), OWNER if writing else READER
-        assignments.add(RoleAssignment(guid, ROOT, role.guid, principal_id, "ServicePrincipal", world.now(), ""))
+        assignments.add(
+            RoleAssignment(guid, ROOT, role.guid, principal_id, "ServicePrincipal", world.now(), principal_id)
+        )
 
 
 def consent(world: World, principal_id: str, permissions: tuple[str, ...]) -> None:

@@ -31,10 +31,11 @@ class Deleted(Immutable):
 class Directory:
     """The state. Ids and client ids are in lower case. `by` is the client that creates an object through the API."""
 
-    def __init__(self, replication: Replication, randomness: Randomness, ledger: Ledger) -> None:
+    def __init__(self, replication: Replication, randomness: Randomness, ledger: Ledger, tenant_id: str) -> None:
         self._replication = replication
         self._randomness = randomness
         self.ledger = ledger
+        self._tenant_id = tenant_id
         self.applications: Table[Application] = Table(replication)
         self.principals: Table[Principal] = Table(replication)
         self.groups: Table[Group] = Table(replication)
@@ -87,13 +88,22 @@ class Directory:
         return application
 
     def add_principal(
-        self, display_name: str, kind: str, application: Application | None = None, by: str | None = None
+        self,
+        display_name: str,
+        kind: str,
+        application: Application | None = None,
+        by: str | None = None,
+        **properties: Any,
     ) -> Principal:
         """The principal of an application, or of a managed identity."""
         label = f"{kind} {display_name}"
         own_id = self._randomness.guid(f"principal of {label}")
         client_id = application.client_id if application else self._randomness.guid(f"client of {label}")
-        principal = Principal(own_id, client_id, display_name, kind, tags=application.tags if application else ())
+        if application is not None:
+            of_application = {"tags": application.tags, "sign_in_audience": application.sign_in_audience}
+            properties = {**of_application, "tenant_id": self._tenant_id, **properties}
+        properties["created_at"] = self._replication.now()
+        principal = Principal(own_id, client_id, display_name, kind, **properties)
         self.principals.put(own_id, principal)
         self._index(client_id, own_id)
         self.ledger.record(by, "principal", own_id, (application.id,) if application else (), display_name)
@@ -126,9 +136,22 @@ class Directory:
         for group in self.groups.all():
             if name in (group.id, group.display_name):
                 return group
-        group = Group(self._randomness.guid(f"group {name}"), name)
+        return self.add_group(name)
+
+    def add_group(self, name: str, by: str | None = None, **properties: Any) -> Group:
+        """A group without members."""
+        own_id, now = self._randomness.guid(f"group {name}"), self._replication.now()
+        group = Group(own_id, name, created_at=now, **{"mail_nickname": name, **properties})
         self.groups.put(group.id, group)
+        self.ledger.record(by, "group", group.id, (), name)
         return group
+
+    def remove_group(self, group: Group) -> None:
+        """Remove a group at once, with its memberships."""
+        for member in group.members:
+            self.ledger.note_deleted(f"{group.id}/{member}")
+        self.groups.put(group.id, None)
+        self.ledger.note_deleted(group.id)
 
     def join(self, group: Group, member: str, by: str | None = None) -> None:
         self.groups.put(group.id, evolve(group, members=group.members | {member}))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from hashlib import sha1
+from typing import Any, Final
 
 from attrs import field, frozen
 
@@ -30,6 +32,11 @@ class Certificate(Immutable):
     starts_at: float
     ends_at: float
 
+    @property
+    def thumbprint(self) -> str:
+        """SHA-1 in upper-case hex digits, by which Azure shows a certificate."""
+        return sha1(self.der, usedforsecurity=False).hexdigest().upper()
+
 
 @frozen
 class Application(Immutable):
@@ -43,6 +50,8 @@ class Application(Immutable):
     tags: tuple[str, ...] = ()
     sign_in_audience: str = "AzureADandPersonalMicrosoftAccount"
     service_management_reference: str | None = None
+    others: Mapping[str, Any] = field(factory=dict[str, Any], repr=False)
+    """Members that have no effect here, as they were given."""
 
 
 @frozen
@@ -56,6 +65,16 @@ class Principal(Immutable):
     """`Application` or `ManagedIdentity`."""
     passwords: tuple[Password, ...] = ()
     tags: tuple[str, ...] = ()
+    created_at: float = 0.0
+    sign_in_audience: str | None = None
+    tenant_id: str | None = None
+    """Of the application; a managed identity has none."""
+    others: Mapping[str, Any] = field(factory=dict[str, Any], repr=False)
+    """Members that have no effect here, as they were given."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.client_id,)
 
 
 @frozen
@@ -72,6 +91,7 @@ class FederatedCredential(Immutable):
     audience: str
     name: str = ""
     known_from: float = 0.0
+    description: str | None = None
 
 
 @frozen
@@ -81,6 +101,11 @@ class Group(Immutable):
     id: str
     display_name: str
     members: frozenset[str] = frozenset()
+    created_at: float = 0.0
+    description: str | None = None
+    mail_nickname: str = ""
+    others: Mapping[str, Any] = field(factory=dict[str, Any], repr=False)
+    """Members that have no effect here, as they were given."""
 
 
 @frozen
@@ -99,6 +124,9 @@ class Grant(Immutable):
     principal_id: str
     role_id: str
     resource_id: str = ""
+    principal_name: str = ""
+    resource_name: str = ""
+    created_at: float = 0.0
 
     @property
     def content(self) -> tuple[str, str, str]:

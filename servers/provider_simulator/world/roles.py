@@ -27,6 +27,11 @@ class RoleDefinition(Immutable):
     data_actions: tuple[str, ...] = ()
     assignable_scopes: tuple[str, ...] = EVERYWHERE
     not_actions: tuple[str, ...] = ()
+    not_data_actions: tuple[str, ...] = ()
+    description: str = ""
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    updated_by: str | None = None
 
     @property
     def kind(self) -> str:
@@ -81,6 +86,8 @@ class RoleAssignment(Immutable):
     principal_kind: str
     made_at: float
     made_by: str
+    """The principal."""
+    description: str | None = None
 
     @property
     def path(self) -> str:

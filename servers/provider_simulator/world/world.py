@@ -7,7 +7,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from cloudid_core.effects import HttpResponse
 
@@ -23,6 +23,8 @@ from .machines import Identity, Machine, Resource, ScaleSet
 from .objects import FederatedCredential
 from .roles import RoleAssignments, RoleDefinition
 
+DOMAIN: Final = "contoso.example"
+"""Of every tenant."""
 Fetch: TypeAlias = Callable[[str], HttpResponse]
 """GETs a URL outside of the cloud. Raises `OSError` when there is no answer."""
 
@@ -53,7 +55,7 @@ class World:
         self.key_members: dict[str, dict[str, Any]] = {}
         """Members of published keys that the control API changed, by key id; `None` removes a member."""
         self.tenant_id = self.randomness.guid("tenant")
-        self.tenant_domain = "contoso.example"
+        self.tenant_domain = DOMAIN
         self.subscriptions: list[str] = []
         self.resource_groups: dict[tuple[str, str], str] = {}
         self.replication = Replication(self.seed, self.now)
@@ -61,7 +63,7 @@ class World:
         self.requests_left = 0
         """How many the bucket of the last request would still admit."""
         self.ledger = Ledger(self.now)
-        self.directory = Directory(self.replication, self.randomness, self.ledger)
+        self.directory = Directory(self.replication, self.randomness, self.ledger, self.tenant_id)
         self.role_definitions: dict[str, RoleDefinition] = {}
         self.role_assignments = RoleAssignments(self.replication)
         self.readers: set[str] = set()
@@ -107,6 +109,11 @@ class World:
         """Count the request; `Refusal` 429 if there are too many."""
         self.requests_left = 0
         self.requests_left = self.buckets.take(self.behaviour.throttle, service, call)
+
+
+def fine_instant(seconds: float) -> str:
+    """RFC 3339 with seven digits of a second, as the resource manager writes it."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}0Z"
 
 
 @lru_cache(maxsize=4096)

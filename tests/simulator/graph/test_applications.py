@@ -52,7 +52,7 @@ def test_applications_may_share_a_display_name_but_no_unique_name(cloud: Cloud) 
         {"displayName": "a", "tags": "a"},
         {"displayName": "a", "tags": ["a" * 257]},
         {"displayName": "a", "signInAudience": "Everybody"},
-        {"displayName": "a", "passwordCredentials": []},
+        {"displayName": "a", "passwordCredentials": [{"displayName": "b"}]},
     ],
 )
 def test_invalid_applications_are_refused(cloud: Cloud, body: Any) -> None:
@@ -103,8 +103,8 @@ def test_a_password_is_shown_once_and_signs_in(cloud: Cloud) -> None:
 def test_an_application_without_a_principal_cannot_sign_in(cloud: Cloud) -> None:
     made = cloud.application()
     secret = cloud.password(f"/applications/{made['id']}")["secretText"]
-    answer = read(cloud.sign_in(client_id=made["appId"], client_secret=secret), 400)
-    assert answer["error_codes"] == [7000229]
+    answer = read(cloud.sign_in(client_id=made["appId"], client_secret=secret), 401)
+    assert (answer["error"], answer["error_codes"]) == ("invalid_client", [7000229])
 
 
 def test_a_removed_password_is_gone_and_the_others_stay(cloud: Cloud) -> None:

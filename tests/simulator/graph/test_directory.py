@@ -31,7 +31,16 @@ def test_a_quote_in_a_filter_is_doubled(cloud: Cloud) -> None:
     found = read(cloud.graph("GET", "/groups", query={"$filter": "displayName eq 'it''s'"}), 200)["value"]
     assert [group["displayName"] for group in found] == ["it's"]
     assert cloud.graph("GET", "/groups", query={"$filter": "displayName eq 'it's'"}).status == 400
-    assert cloud.graph("GET", "/groups", query={"$filter": "startswith(displayName,'a')"}).status == 400
+    assert cloud.graph("GET", "/groups", query={"$filter": "startswith(mailNickname,'a')"}).status == 400
+
+
+def test_conditions_with_and_between_have_to_hold_all(cloud: Cloud) -> None:
+    named = {"displayName": "a and b", "mailNickname": "it's", "mailEnabled": False, "securityEnabled": True}
+    made = read(cloud.graph("POST", "/groups", named), 201)
+    assert cloud.listed("/groups", "displayName eq 'a and b' and mailNickname eq 'it''s'") == [made]
+    assert cloud.listed("/groups", "displayName eq 'a and b' and mailNickname eq 'its'") == []
+    assert cloud.graph("DELETE", f"/groups/{made['id']}").status == 204
+    assert cloud.graph("GET", f"/groups/{made['id']}").status == 404
 
 
 def test_missing_objects(cloud: Cloud) -> None:

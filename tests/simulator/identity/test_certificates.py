@@ -36,6 +36,12 @@ def certify(cloud: Cloud, *entries: dict[str, Any]) -> HttpResponse:
     return cloud.graph("PATCH", f"/applications/{object_id}", {"keyCredentials": list(entries)})
 
 
+def shown(cloud: Cloud) -> list[dict[str, Any]]:
+    """The certificates of the first application."""
+    path = f"/applications/{cloud.world['applications'][0]['object_id']}"
+    return list(read(cloud.graph("GET", path), 200)["keyCredentials"])
+
+
 def present(cloud: Cloud, key: str = KEY, algorithm: str = "PS256", header: Any = None, **changes: Any) -> HttpResponse:
     client_id = cloud.world["applications"][0]["client_id"]
     claims = {
@@ -111,16 +117,34 @@ def test_a_certificate_that_is_over_or_removed_is_not_found(cloud: Cloud) -> Non
 )
 def test_what_cannot_be_registered_is_refused(cloud: Cloud, changes: dict[str, Any]) -> None:
     certify(cloud, ENTRY)
-    kept = {**ENTRY, "key": None}
+    [kept] = shown(cloud)
     another = {**ENTRY, "keyId": "22222222-2222-4222-8222-222222222222"}
     assert certify(cloud, kept, {**another, **changes}).status == 400
     assert certify(cloud, kept, another).status == 204
 
 
+@pytest.mark.parametrize("changes", [{"customKeyIdentifier": None}, {"endDateTime": "2099-01-01T00:00:00Z"}], ids=str)
+def test_a_certificate_is_sent_back_as_it_is_shown(cloud: Cloud, changes: dict[str, Any]) -> None:
+    certify(cloud, ENTRY)
+    [kept] = shown(cloud)
+    assert certify(cloud, {**kept, **changes}).status == 400
+    assert certify(cloud, kept).status == 204
+    assert shown(cloud) == [kept]
+
+
+def test_a_certificate_without_a_name_has_that_of_its_subject(cloud: Cloud) -> None:
+    assert certify(cloud, {**ENTRY, "displayName": None}).status == 204
+    assert [one["displayName"][:3] for one in shown(cloud)] == ["CN="]
+
+
 def test_the_list_never_shows_a_key(cloud: Cloud) -> None:
     certify(cloud, ENTRY)
-    shown = read(cloud.graph("GET", f"/applications/{cloud.world['applications'][0]['object_id']}"), 200)
-    assert [(one["keyId"], one["key"]) for one in shown["keyCredentials"]] == [(KEY_ID, None)]
+    [one] = shown(cloud)
+    assert (one["keyId"], one["key"], one["customKeyIdentifier"]) == (
+        KEY_ID,
+        None,
+        hashlib.sha1(DER).hexdigest().upper(),
+    )
     (made,) = [made for made in cloud.simulator.ledger.alive() if made.kind == "certificate"]
     assert made.id == KEY_ID
     made = read(cloud.graph("POST", "/applications", {"displayName": "new", "keyCredentials": [ENTRY]}), 201)

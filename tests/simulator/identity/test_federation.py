@@ -81,7 +81,9 @@ def test_the_audience_may_be_a_text(cloud: Cloud, issuer: Issuer) -> None:
     [
         ({"iss": f"{ISSUER}/"}, 700211),
         ({"iss": None}, 700211),
-        ({"sub": SUBJECT.upper()}, 700213),
+        ({"sub": SUBJECT.upper()}, 7002138),
+        ({"sub": f"{SUBJECT}2"}, 700213),
+        ({"sub": "/eid1/c/pub/t/x"}, 7002137),
         ({"aud": ["api://azureadtokenexchange"]}, 700212),
         ({"aud": None}, 700212),
         ({"exp": NOON}, 700024),
