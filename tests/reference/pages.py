@@ -24,7 +24,7 @@ from cloudid_core.policies import needs_sudo
 from cloudid_core.provider import PROVIDER_CODES
 from cloudid_core.routing import LEFT_OUT, LEFT_OUT_HEADERS, VERBS, Component, NoFields, Route
 
-from . import log, metrics, permissions, policy_language, role_grants
+from . import azure, log, metrics, permissions, policy_language, role_grants
 from .examples import examples, key_of
 from .parts import PAGES, Placeholders, printed
 from .tables import fields_table, table
@@ -95,6 +95,7 @@ def pages() -> Mapping[str, str]:
     parts["role-grants"] = ["# What a role gives its principals", PRINTED, *role_grants.page()]
     parts["permissions"] = ["# Provider permissions", PRINTED, *permissions.page()]
     parts["policy-language"] = ["# The policy language", PRINTED, *policy_language.page()]
+    parts["azure-compatibility"] = ["# Compatibility with Azure", PRINTED, *azure.page()]
     parts["left-out"] = ["# What existing services have and this one has not", PRINTED]
     parts["left-out"] += ["## Paths", LEFT_OUT_PATHS, table(("path", "why, or what instead"), _named(LEFT_OUT))]
     parts["left-out"] += ["## Headers", LEFT_OUT_HEADINGS, table(("header", "why"), _named(LEFT_OUT_HEADERS))]

@@ -29,10 +29,11 @@ from cloudid_servers.client import KINDS
 from cloudid_servers.settings import RELOADED, ServerSettings
 from cloudid_servers.terminal import Exit
 
+from . import azure
 from .tables import table
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
-PAGES: Final = tuple(sorted((*DOCS.glob("reference/*.md"), *DOCS.glob("how-to/*.md"))))
+PAGES: Final = tuple(sorted((DOCS.parent / "README.md", *DOCS.glob("reference/*.md"), *DOCS.glob("how-to/*.md"))))
 _PART: Final = re.compile(r"(<!-- printed: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FORMS: Final = (auth_method.Config, secrets_engine.Config)
 EXITS: Final = {
@@ -178,6 +179,7 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "settings": settings,
     "variables": variables,
     "identities": identities,
+    "azure": azure.sentence,
     "facts": facts,
     "login_role": partial(role_definition, AUTH, "cloudid logins", "Looks up the machines that log in"),
     "engine_role": partial(role_definition, SECRET, "cloudid engine", "Assigns roles to the principals that it lends"),
