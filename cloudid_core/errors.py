@@ -282,17 +282,26 @@ class ProviderProblem(CloudidError):
     """The provider answered with an error. The caller decides by status and code, never by the message.
 
     `retry_after` is what the provider asked for, in seconds. `hint` names a field or a variable that is known to be
-    wrong.
+    wrong. `client_request_id` is our own id of the request.
     """
 
     hint = ""
 
-    def __init__(self, status: int, code: str, request_id: str = "", retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        request_id: str = "",
+        retry_after: float | None = None,
+        client_request_id: str = "",
+    ) -> None:
         self.status = status
         self.code = code
         self.request_id = request_id
         self.retry_after = retry_after
-        super().__init__(f"the provider answered {status} {code} (request {request_id or 'unknown'})")
+        self.client_request_id = client_request_id
+        ours = f", client request {client_request_id}" if client_request_id else ""
+        super().__init__(f"the provider answered {status} {code} (request {request_id or 'unknown'}{ours})")
 
 
 _ANSWERED: Final = re.compile(r"(the provider answered [0-9]+) [^()]* \(request [^()]*\)")

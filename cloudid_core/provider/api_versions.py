@@ -14,14 +14,14 @@ from .client import Client, get_json
 from .urls import url
 
 KNOWN: Final[Mapping[str, str]] = {
-    fold(VIRTUAL_MACHINE): "2022-11-01",
-    fold(SCALE_SET): "2022-11-01",
-    fold(SCALE_SET_INSTANCE): "2022-11-01",
-    fold(USER_ASSIGNED_IDENTITY): "2023-01-31",
+    fold(VIRTUAL_MACHINE): "2026-04-01",
+    fold(SCALE_SET): "2026-04-01",
+    fold(SCALE_SET_INSTANCE): "2026-04-01",
+    fold(USER_ASSIGNED_IDENTITY): "2024-11-30",
 }
-"""The versions whose answers we know, by folded type."""
+"""The versions of Azure's own SDK, by folded type. Tests compare them with the installed SDK."""
 
-PROVIDERS: Final = "2021-04-01"
+PROVIDERS: Final = "2025-04-01"
 """The version of the list of types itself."""
 
 DEFAULT: Final = "2022-03-01"

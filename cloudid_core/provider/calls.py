@@ -5,13 +5,15 @@ from __future__ import annotations
 from itertools import count
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..backoff import draw_chance
 from ..deadline import Deadline
-from ..effects import CallProvider, HttpRequest, HttpResponse, Instant, Now, Sleep
+from ..effects import CallProvider, HttpRequest, HttpResponse, Instant, Now, RandomBytes, Sleep
 from ..errors import Code, ProviderAmbiguous, ProviderUnreachable, Refused
+from ..values import uuid_text
 from .read_budget import Line
+from .responses import CLIENT_REQUEST_ID
 from .retry import RETRIED, SHORTEST_TRY, RetryPolicy, is_uncertain, retry_after
 from .single_flight import Flight, Pause
 from .troubles import Calls
@@ -19,6 +21,10 @@ from .troubles import Calls
 UNCONNECTED_SECONDS: Final = 12.0
 """For how long a call is tried again that does not even reach the provider: clients repeat what is answered with 503,
 and many give up after a minute in all, without having seen why."""
+
+CLIENT_REQUEST_IDS: Final = (CLIENT_REQUEST_ID, "x-ms-client-request-id")
+"""Headers with our own id of a request, which Azure's support asks for where no answer came: Microsoft Graph and the
+token endpoint know the first, Azure Resource Manager the second."""
 
 
 @frozen(kw_only=True)
@@ -40,9 +46,13 @@ class RetryBudget:
 async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool = True) -> HttpResponse:
     """The provider's last answer, whatever its status, after as many tries as patience allows.
 
+    All tries have the same id of ours, which is also among the headers of the answer, and in the text of a failure.
+
     Raises `ProviderUnreachable` when there is none, `ProviderAmbiguous` when a call that is not idempotent may or may
     not have been carried out, and `Refused` with `DEADLINE_PASSED`.
     """
+    own_id = uuid_text(await RandomBytes(16))
+    request = evolve(request, headers={**request.headers, **dict.fromkeys(CLIENT_REQUEST_IDS, own_id)})
     started_at = 0.0
     for retry_number in count(1):
         if budget.line is not None:
@@ -56,7 +66,7 @@ async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool
             await budget.calls.note(answer)
         status = answer.status if isinstance(answer, HttpResponse) else None
         if not idempotent and (answer.sent if isinstance(answer, ProviderUnreachable) else is_uncertain(answer.status)):
-            text = "a call that changes something got no definite answer"
+            text = f"a call that changes something got no definite answer (client request {own_id})"
             raise ProviderAmbiguous(text, answered=status is not None)
         if retry_number > budget.retry.max_retries or (status is not None and status not in RETRIED):
             break
@@ -64,10 +74,10 @@ async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool
             break
         await Sleep(pause)
     if isinstance(answer, HttpResponse):
-        return answer
+        return evolve(answer, headers={**answer.headers, CLIENT_REQUEST_ID: own_id})
     if await Now() >= budget.deadline.at:
         raise Refused(Code.DEADLINE_PASSED) from answer
-    raise answer
+    raise ProviderUnreachable(f"{answer} (client request {own_id})", sent=answer.sent) from answer
 
 
 async def _try(request: HttpRequest, timeout: float) -> HttpResponse | ProviderUnreachable:

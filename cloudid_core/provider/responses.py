@@ -30,6 +30,8 @@ _GZIP: Final = b"\x1f\x8b"
 _GZIP_FORMAT: Final = zlib.MAX_WBITS | 16
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _REQUEST_IDS: Final = ("x-ms-request-id", "request-id")
+CLIENT_REQUEST_ID: Final = "client-request-id"
+"""The header with our own id of a request, in the request and in its answer."""
 
 
 def read(response: HttpResponse, form: type[T]) -> T:
@@ -90,7 +92,7 @@ def nonsense(response: HttpResponse | None = None) -> ProviderProblem:
     """The problem of an answer that makes no sense, whatever its status said."""
     if response is None:
         return ProviderProblem(200, NONSENSE)
-    return ProviderProblem(response.status, NONSENSE, _request_id(response))
+    return ProviderProblem(response.status, NONSENSE, _request_id(response), client_request_id=_own_id(response))
 
 
 def problem_of(response: HttpResponse, now: Instant) -> ProviderProblem:
@@ -99,7 +101,8 @@ def problem_of(response: HttpResponse, now: Instant) -> ProviderProblem:
     Its code is `error.code`, or `code` where a service leaves out the `error` around it; of the token endpoint
     "AADSTS…", else its `error`.
     """
-    return ProviderProblem(response.status, _code(response), _request_id(response), retry_after(response.headers, now))
+    asked = retry_after(response.headers, now)
+    return ProviderProblem(response.status, _code(response), _request_id(response), asked, _own_id(response))
 
 
 class _Detail(msgspec.Struct):
@@ -131,3 +134,8 @@ def _code(response: HttpResponse) -> str:
 def _request_id(response: HttpResponse) -> str:
     found = (response.headers.get(name, "") for name in _REQUEST_IDS)
     return next((text for text in found if _WORD.fullmatch(text)), "")
+
+
+def _own_id(response: HttpResponse) -> str:
+    text = response.headers.get(CLIENT_REQUEST_ID, "")
+    return text if _WORD.fullmatch(text) else ""

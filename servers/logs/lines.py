@@ -63,7 +63,10 @@ MEMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "pid": (INTEGER, "of the process"),
     "policies": (TEXTS, "of the caller's token"),
     "principal_id": (TEXT, "of a login whose JWT the mount accepted, refused or not: object id of the principal"),
-    "reason": (TEXT, "why; of a provider's failure status, code and request id, never its text"),
+    "reason": (
+        TEXT,
+        "why; of a failure at Azure status, code and both request ids (its own, and ours), never its text",
+    ),
     "ref": (TEXT, "what the job was about"),
     "removed": (INTEGER, "how many paths were removed"),
     "remote_address": (TEXT, "of the client, or what a trusted proxy says of it"),

@@ -80,6 +80,9 @@ def test_a_provider_problem_tells_status_code_and_request() -> None:
     assert str(problem) == "the provider answered 429 TooManyRequests (request r-1)"
     assert (problem.status, problem.code, problem.retry_after) == (429, "TooManyRequests", 7.0)
     assert str(ProviderProblem(500, "InternalServerError")).endswith("(request unknown)")
+    ours = ProviderProblem(403, "Denied", "r-1", None, "c-1")
+    assert str(ours).endswith("(request r-1, client request c-1)")
+    assert without_provider_code(str(ours)) == "the provider answered 403"
 
 
 def test_a_conflict_is_no_refusal() -> None:

@@ -86,7 +86,7 @@ class Cloud:
         start = int(query.get("$skiptoken", ["0"])[0])
         answer: dict[str, Any] = {"value": [show(each) for each in shown[start : start + PAGE]]}
         if start + PAGE < len(shown):
-            answer["nextLink"] = f"{ARM}{path}?api-version=2022-11-01&$skiptoken={start + PAGE}"
+            answer["nextLink"] = f"{ARM}{path}?api-version=2026-04-01&$skiptoken={start + PAGE}"
         return reply(200, answer, **headers)
 
 

@@ -17,8 +17,8 @@ from .conventions import list_items, require_place
 MANAGEMENT_TYPE: Final = "Microsoft.Management/managementGroups"
 MANAGEMENT: Final = f"/providers/{MANAGEMENT_TYPE}"
 TYPE_VERSIONS: Final[dict[str, tuple[str, ...] | None]] = {
-    VIRTUAL_MACHINE: ("2024-07-01", "2023-09-01", "2022-11-01"),
-    SCALE_SET: ("2024-07-01", "2023-09-01", "2022-11-01"),
+    VIRTUAL_MACHINE: ("2026-04-01", "2024-07-01", "2023-09-01", "2022-11-01"),
+    SCALE_SET: ("2026-04-01", "2024-07-01", "2023-09-01", "2022-11-01"),
     USER_IDENTITY: ("2025-01-31-preview", "2024-11-30", "2023-01-31"),
     WEB_SITE: ("2022-11-01-preview", "2022-09-01", "2022-03-01", "2021-03-01"),
     "Microsoft.HybridCompute/operations": None,

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from cloudid_core.deadline import Deadline
 from cloudid_core.effects import CallProvider, HttpRequest, HttpResponse
 from cloudid_core.errors import Code, ProviderAmbiguous, ProviderUnreachable, Refused
-from cloudid_core.provider.calls import RetryBudget, deliver
+from cloudid_core.events import Problem
+from cloudid_core.provider.calls import CLIENT_REQUEST_IDS, RetryBudget, deliver
+from cloudid_core.provider.responses import problem_of
 from cloudid_core.provider.retry import RETRIED, RetryPolicy
 from cloudid_core.testing import Answer, World
+from cloudid_core.values import GUID
 
 from .cloud import START, Reply, Setting, error, reply, unreachable
 
@@ -52,6 +55,27 @@ def test_a_passing_failure_is_tried_again(status: int) -> None:
 def test_no_answer_is_tried_again() -> None:
     setting = Setting()
     assert call(setting, unreachable(), unreachable(sent=False), reply(200)).status == 200
+
+
+def test_all_tries_have_one_id_of_ours_which_the_answer_has_too() -> None:
+    """Also where the provider answers with none, or with another one."""
+    setting = Setting()
+    answer = call(setting, unreachable(), error(503), error(400, client_request_id="another"))
+    sent = [each.headers[name] for each in setting.cloud.requests for name in CLIENT_REQUEST_IDS]
+    [own] = set(sent)
+    assert (len(sent), GUID.fullmatch(own) is not None, answer.headers["client-request-id"]) == (6, True, own)
+    assert str(problem_of(answer, START)).endswith(f"(request unknown, client request {own})")
+    assert call(setting, reply(200)).headers["client-request-id"] != own
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_a_failure_without_an_answer_says_our_id_of_the_request(idempotent: bool) -> None:
+    setting = Setting()
+    with pytest.raises((ProviderUnreachable, ProviderAmbiguous)) as raised:
+        call(setting, unreachable(), idempotent=idempotent)
+    own = setting.cloud.requests[0].headers["client-request-id"]
+    assert str(raised.value).endswith(f"(client request {own})")
+    assert Problem.of(raised.value).reason.endswith(f"(client request {own})")
 
 
 def test_a_lasting_failure_is_the_answer_after_all_retries() -> None:

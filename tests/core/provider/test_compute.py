@@ -71,7 +71,7 @@ def test_the_request_names_the_machine_in_a_known_version() -> None:
     encoded = f"{GROUP}/Gruppe-%C3%A4/providers/Microsoft.Compute/virtualMachines/vm%20%281%29"
     setting = setting_with({}, encoded)
     assert find(setting, path(VIRTUAL_MACHINE, "vm (1)", "Gruppe-ä")) is not None
-    assert setting.cloud.requests[-1].url == f"{ARM}{encoded}?api-version=2022-11-01"
+    assert setting.cloud.requests[-1].url == f"{ARM}{encoded}?api-version=2026-04-01"
 
 
 @pytest.mark.parametrize("identity", [{}, {"identity": None}, {"identity": {"type": "None"}}])

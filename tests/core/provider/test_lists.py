@@ -237,7 +237,7 @@ def test_those_who_wait_for_a_list_have_its_answer_even_if_facts_are_not_kept() 
 
 def test_a_list_that_is_longer_than_what_it_replaces_is_given_up_and_needs_more_reasons_next_time() -> None:
     """It never doubles what look-ups alone would have cost."""
-    link = f"{ARM}{MACHINES}?api-version=2022-11-01&$skiptoken=more"
+    link = f"{ARM}{MACHINES}?api-version=2026-04-01&$skiptoken=more"
     setting = fleet(page(following=link), fact_max_age=0)
     assert all(ask(setting, *range(20)))
     assert lists(setting) == 3 + 6  # pages
@@ -245,7 +245,7 @@ def test_a_list_that_is_longer_than_what_it_replaces_is_given_up_and_needs_more_
 
 
 def test_pages_follow_each_other_while_they_are_worth_it() -> None:
-    link = f"{ARM}{MACHINES}?api-version=2022-11-01&$skiptoken=more"
+    link = f"{ARM}{MACHINES}?api-version=2026-04-01&$skiptoken=more"
     setting = fleet(page(show(path(0)), following=link), page(show(path(2)), following=link), page(show(path(9))))
     ask(setting, 0, 1, 2, 9)
     assert lists(setting) == 3
