@@ -132,6 +132,8 @@ class Exchange:
 
     def is_of(self, api: str, method: str, path: str, query: str) -> bool:
         """Whether a request is this call. Its path is below the API's address, its query encoded."""
+        if self.method == ANY:
+            return self.api == api
         given = {name: value for name, value in parse_qsl(query, keep_blank_values=True) if name not in UNCOMPARED}
         wanted = dict(self.query)
         return (
@@ -172,8 +174,9 @@ def exchanges() -> Iterator[Exchange]:
 
 
 def find(api: str, method: str, path: str, query: str) -> list[Exchange]:
-    """Find the exchanges of a request, one for each answer that it may get."""
-    return [each for each in exchanges() if each.is_of(api, method, path, query)]
+    """Find the exchanges of a request, one for each answer that it may get; those of more specific calls first."""
+    found = [each for each in exchanges() if each.is_of(api, method, path, query)]
+    return sorted(found, key=lambda each: (each.method == ANY, each.path.count("{")))
 
 
 def shape_of(exchange: Exchange) -> Shape | None:

@@ -34,7 +34,12 @@ ISSUER: Final = "https://token.actions.example"
 SUBJECT: Final = "repo:o/r:environment:P"
 EXCHANGE: Final = "api://AzureADTokenExchange"
 FEDERATED: Final = {"name": "n", "issuer": ISSUER, "subject": "s", "audiences": [EXCHANGE], "description": "d"}
-VERSIONS: Final = {"Compute": "2026-04-01", "ManagedIdentity": "2024-11-30", "Authorization": "2022-04-01"}
+VERSIONS: Final = {
+    "Compute": "2026-04-01",
+    "ManagedIdentity": "2024-11-30",
+    "Authorization": "2022-04-01",
+    "Web": "2022-09-01",
+}
 """API versions by the provider in the path."""
 KEY: Final = private_key_pem("key 0 of a world")
 

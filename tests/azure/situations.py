@@ -243,6 +243,9 @@ PRINCIPALS: Final[Mapping[str, Situation]] = {
     "GET graph /v1.0/servicePrincipals?$filter=displayName eq '{}' 200": lambda c: c.graph(
         "GET", f"/servicePrincipals?$filter=displayName eq '{c.principal['displayName']}'"
     ),
+    "GET graph /v1.0/servicePrincipals?$filter=startswith(displayName,'{}') 200": lambda c: c.graph(
+        "GET", f"/servicePrincipals?$filter=startswith(displayName,'{c.principal['displayName'][:4]}')"
+    ),
     "GET graph /v1.0/servicePrincipals?$filter=appId eq '{}' 200": lambda c: c.graph(
         "GET", f"/servicePrincipals?$filter=appId eq '{c.principal['appId']}'"
     ),
@@ -480,6 +483,7 @@ RESOURCES: Final[Mapping[str, Situation]] = {
     f"GET {GROUP}{IDENTITIES}/{{}} 404 ResourceNotFound": lambda c: c.arm("GET", f"{c.identity}-absent"),
     f"GET {GROUP}{IDENTITIES} 200": lambda c: _listed(c, c.identity),
     f"GET {GROUP} 200": lambda c: c.arm("GET", c.scope),
+    f"GET {GROUP}/providers/{{}}/{{}}/{{}} 200": lambda c: c.arm("GET", c.machine("shop")["resource_id"]),
     "GET arm /subscriptions/{}/providers/{} 200": lambda c: _in_subscription(c, "/providers/Microsoft.Web"),
     "GET arm /subscriptions 200": lambda c: c.arm("GET", "/subscriptions"),
     "GET arm /subscriptions 401 ExpiredAuthenticationToken": lambda c: c.arm(

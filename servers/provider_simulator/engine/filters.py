@@ -66,9 +66,12 @@ class Filterable:
 
 def _conditions(text: str) -> list[str]:
     """What has `and` between, outside of quotes."""
-    pieces = text.split("'")
-    pieces[::2] = [AND.sub("\0", outside) for outside in pieces[::2]]
-    return "'".join(pieces).split("\0")
+    conditions = [""]
+    for number, piece in enumerate(text.split("'")):
+        first, *others = [piece] if number % 2 else AND.split(piece)
+        conditions[-1] += f"'{first}" if number else first
+        conditions += others
+    return conditions
 
 
 def unsupported() -> Refusal:
