@@ -270,7 +270,7 @@ DIRECTORY: Final[dict[str, tuple[Core, Callable[[Any], Any]]]] = {
         lambda s: s.applications.by_application_id(ONE).to_get_request_information(),
     ),
     "an upsert of an application": (
-        lambda c: ensure_application(c, "n", Description(("t",))),
+        lambda c: ensure_application(c, "n", Description(tags=("t",))),
         lambda s: s.applications_with_unique_name("n").to_patch_request_information(
             model("application", display_name="n", sign_in_audience="AzureADMyOrg", tags=["t"])
         ),
