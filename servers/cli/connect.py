@@ -58,7 +58,12 @@ def connect() -> None:
 )
 @click.option("--record", "transcript", metavar="FILE", help="Record what the tenant answers; everything is removed.")
 @click.option("--resource-group", default="", metavar="NAME", help="With --record: an empty one to work in.")
-@click.option("--machine", default="", metavar="ID", help="With --record: the resource id of a machine to look up.")
+@click.option("--machine", "machines", multiple=True, metavar="ID", help="With --record: a resource id to look up.")
+@click.option("--group", default="", metavar="ID", help="With --record: a group to join.")
+@click.option(
+    "--directory-role", default="", metavar="NAME", help="With --record: a directory role to have for the time."
+)
+@click.option("--app-role", default="", metavar="API/ROLE", help="With --record: an app role to have, by its ids.")
 @click.option("--provider", default="", metavar="URL", help="With --record: a simulated cloud, to try it.")
 @with_address
 @with_output()
@@ -72,7 +77,10 @@ def azure(
     wait: float,
     transcript: str | None,
     resource_group: str,
-    machine: str,
+    machines: tuple[str, ...],
+    group: str,
+    directory_role: str,
+    app_role: str,
     provider: str,
     address: Address,
     output: Output,
@@ -98,7 +106,9 @@ def azure(
             provider = provider and http_address(provider)
         except ValueError as error:
             raise click.UsageError(f"--provider {error}") from None
-        place = Tenant(tenant, subscriptions[0], resource_group, client_id, _secret(client_secret), machine)
+        proof = (client_id, _secret(client_secret))
+        named = (group, directory_role, app_role)
+        place = Tenant(tenant, subscriptions[0], resource_group, *proof, machines, *named)
         return _record(place, Path(transcript), provider, output)
     kind = AUTH if mount.startswith("auth/") else SECRET
     plan = _plan(kind, mount, tenant, subscriptions, wished, is_alone=bool(client_id) and not wished)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Set
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from cloudid_core.effects import HttpRequest
 from cloudid_core.values.secret import Secret
 
-from ..provider_simulator import Simulator, start
+from ..provider_simulator import APP_ROLES, Simulator, start
 from ..provider_simulator.command import simulate as served
 from ..terminal import Exit, printable
-from ..transcripts import Tenant, differences, read, record
+from ..transcripts import Tenant, differences, read, record, unlike_the_tables
 
 
 def _run(compare: Path | None, **options: Any) -> int:
@@ -25,14 +26,16 @@ def _run(compare: Path | None, **options: Any) -> int:
     recorded = list(read(compare))
     with start(Simulator(options["seed"])) as cloud, TemporaryDirectory() as folder:
         ours: list[dict[str, Any]] = []
-        looks_up = any(line["step"] == "machine" for line in recorded)
-        record(_tenant(cloud.simulator, looks_up=looks_up), Path(folder), ours.append, cloud.url)
-    found = list(differences(recorded, ours))
+        steps = {str(line["step"]) for line in recorded}
+        paths = {str(line["path"]) for line in recorded if line["step"] == "machine"}
+        record(_tenant(cloud.simulator, steps, paths), Path(folder), ours.append, cloud.url)
+    found = [*differences(recorded, ours), *unlike_the_tables(recorded)]
     click.echo(printable("\n".join([*found, f"{len(recorded)} calls, {len(found)} differences"])))
     return Exit.FAILED if found else Exit.DONE
 
 
-def _tenant(simulator: Simulator, *, looks_up: bool) -> Tenant:
+def _tenant(simulator: Simulator, steps: Set[str], paths: Set[str]) -> Tenant:
+    """What the simulated cloud has for the steps that were recorded."""
     world = json.loads(simulator.handle(HttpRequest("GET", "/simulator/world")).response.body)
     application = world["applications"][0]
     machine = world["machines"][0]
@@ -42,8 +45,33 @@ def _tenant(simulator: Simulator, *, looks_up: bool) -> Tenant:
         machine["resource_group"],
         application["client_id"],
         Secret(application["client_secret"]),
-        machine["resource_id"] if looks_up else "",
+        _machines(world, paths),
+        world["groups"][0]["id"] if "group" in steps else "",
+        "Directory Readers" if "directory role" in steps else "",
+        _app_role(simulator) if "app role" in steps else "",
     )
+
+
+KINDS: Final = {
+    "/virtualMachines/": "vm-system",
+    "/virtualMachineScaleSets/": "fleet-uniform",
+    "/userAssignedIdentities/": "fleet-flexible",
+    "/Microsoft.Web": "shop",
+}
+"""The machine whose look-up makes a call with this in its path."""
+
+
+def _machines(world: Any, paths: Set[str]) -> tuple[str, ...]:
+    """Machines like those that were looked up."""
+    names = {name for part, name in KINDS.items() if any(part in path for path in paths)}
+    return tuple(each["resource_id"] for each in world["machines"] if each["name"] in names)
+
+
+def _app_role(simulator: Simulator) -> str:
+    """An app role of the API that the simulated cloud has."""
+    principals = simulator.world.directory.principals.all()
+    api = next(each for each in principals if each.display_name in APP_ROLES)
+    return f"{api.id}/{next(iter(APP_ROLES[api.display_name]))}"
 
 
 simulate = click.Command(
@@ -51,8 +79,9 @@ simulate = click.Command(
     callback=_run,
     help=f"""{served.help}
 
-    With --compare it does what `connect azure --record` does, with the simulated cloud, and says where that answers
-    otherwise than the tenant of the transcript. Exit code 1: somewhere.
+    With --compare it does what `connect azure --record` does, with the simulated cloud, and shows where the tenant of
+    the transcript answered otherwise, and where it answered otherwise than is publicly known of Azure. Exit code 1:
+    somewhere.
     """,
     params=[
         *served.params,

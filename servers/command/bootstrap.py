@@ -296,9 +296,18 @@ def _durable(file: SettingsFile, opened: ExitStack, reload: Reload, worker: Work
     )
 
 
+def _replaced(environments: Sequence[str]) -> str:
+    """The line about environments of the settings file that a simulated cloud replaces; nothing without any."""
+    if not environments:
+        return ""
+    tables = ", ".join(f"[clouds.{name}]" for name in environments)
+    return f"warning: {tables} of the settings file is not used, because --dev starts a simulated cloud\n"
+
+
 def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload) -> Setup:
     refuse_exposed_dev(file.server)
     provider, world, page = options.provider, dict[str, Any](), Page()
+    replaced = [name for name, cloud in file.clouds.items() if cloud != CLOUDS[name]]
     if not provider:
         from ..provider_simulator import Simulator, start  # no server in earnest loads it
 
@@ -322,7 +331,7 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
     guide = first_steps.guide if world else first_steps.addresses
     introduction = f"root token: {root_token.reveal()}\n"
     if not options.provider:
-        introduction += f"provider simulator: {provider}\n"
+        introduction += f"provider simulator: {provider}\n{_replaced(replaced)}"
     return Setup(
         server=file.server,
         store=InMemory(),

@@ -13,3 +13,4 @@ serves one until a signal stops it. `docs/reference/simulator.md` has the API th
 from .engine.requests import Answer
 from .server import Running, start
 from .simulator import Simulator
+from .world.objects import APP_ROLES

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -107,7 +107,7 @@ class Exchange:
     """Members of the bodies that were sent."""
     answer: str = ""
     """A shape of the family, `[shape]` for a list of them, `error`, or nothing."""
-    headers: frozenset[str] = frozenset()
+    header_names: frozenset[str] = frozenset()
     """Headers that every recorded answer has, besides its content type."""
     versions: tuple[str, ...] = ()
     """API versions of the recordings."""
@@ -132,15 +132,20 @@ class Exchange:
 
     def is_of(self, api: str, method: str, path: str, query: str) -> bool:
         """Whether a request is this call. Its path is below the API's address, its query encoded."""
-        if self.method == ANY:
-            return self.api == api
         given = {name: value for name, value in parse_qsl(query, keep_blank_values=True) if name not in UNCOMPARED}
         wanted = dict(self.query)
+        return self.is_at(api, method, path, given.keys()) and (
+            self.method == ANY or all(_pattern(wanted[name]).fullmatch(value) for name, value in given.items())
+        )
+
+    def is_at(self, api: str, method: str, path: str, parameters: Set[str]) -> bool:
+        """Whether a request is this call as far as its path and the names of its parameters say."""
+        if self.method == ANY:
+            return self.api == api
         return (
             (self.api, self.method) == (api, method)
             and bool(_pattern(self.path).fullmatch(path))
-            and given.keys() == wanted.keys()
-            and all(_pattern(wanted[name]).fullmatch(value) for name, value in given.items())
+            and {name for name, _ in self.query} == parameters - UNCOMPARED
         )
 
 
@@ -204,7 +209,8 @@ def vocabulary() -> Mapping[str, frozenset[str]]:
     for family in families().values():
         for shape in family.shapes.values():
             for name, member in _all_members(shape):
-                words = {each.strip("'") for each in member.types if each.startswith("'")}
+                types = (*member.types, *(member.elements.types if member.elements else ()))
+                words = {each.strip("'") for each in types if each.startswith("'")}
                 if words:
                     found.setdefault(name, set()).update(words)
     return {name: frozenset(words) for name, words in found.items()}
@@ -292,7 +298,7 @@ def _exchange(family: str, row: dict[str, Any]) -> Exchange:
         code=row.get("code", ""),
         sends=frozenset(row.get("sends", "").split()),
         answer=row.get("answer", ""),
-        headers=frozenset(row.get("headers", "").split()),
+        header_names=frozenset(row.get("headers", "").split()),
         versions=tuple(row.get("versions", "").split()),
         recorded=tuple(row.get("recorded", ())),
         reported=tuple(row.get("reported", ())),

@@ -1,7 +1,8 @@
-"""The recorder: a line for each call of the core to the provider, of which nothing can be told back but its shape.
+"""The recorder: a line for each call of the core to the provider, which keeps the shape of the answer and no value.
 
-A line keeps words that we or the provider's interface chose: known segments of a path, names of members, codes, types.
-A GUID becomes a pseudonym, the same throughout a transcript; every other text becomes the word `text`.
+A line keeps words that we or the provider's interface chose: known segments of a path, names of members, codes, types,
+the words of closed vocabularies (such as `AzureADMyOrg`), and whether a resource id has `/resourcegroups/` in lower
+case. A GUID becomes a pseudonym, the same throughout a transcript; every other text becomes the word `text`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from cloudid_core.errors import CloudidError, ProviderUnreachable
 from cloudid_core.provider.responses import problem_of
 
 from ..machine import why_unreadable
+from .evidence import vocabulary
 
 LONGEST: Final = 1 << 24
 MOST_LINES: Final = 10_000
@@ -35,11 +37,13 @@ SEGMENT: Final = re.compile(
     r"v\d\.\d|common|oauth2|token|\.well-known|openid-configuration|discovery|keys|applications|servicePrincipals|directory"
     r"|deletedItems|groups|members|memberOf|\$ref|microsoft\.graph\.\w+|addPassword|removePassword|getMemberGroups|owners"
     r"|federatedIdentityCredentials|subscriptions|resourceGroups|providers|permissions|role(Assignments|Definitions)"
+    r"|roleManagement|appRoleAssignedTo|appRoleAssignments|directoryObjects"
     r"|virtualMachines|virtualMachineScaleSets|userAssignedIdentities|checkMemberGroups|permanentDelete"
     r"|Microsoft\.(Authorization|Compute|ManagedIdentity|Resources|Web|HybridCompute)",
     re.IGNORECASE,
 )
 KEYED: Final = re.compile(r"(\w+)\((\w+)='.*'\)")
+GROUP: Final = re.compile("/resourcegroups/", re.IGNORECASE)
 GUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 OURS: Final = frozenset({"api-version", "$top", "$select", "$count", "grant_type"})
 """Parameters whose values we choose and that name nobody."""
@@ -122,22 +126,31 @@ class Recorder:
             said["code"] = code if CODE.fullmatch(code) else "text"
         return said
 
-    def shape(self, value: object) -> Any:
-        """What a value is like. A list is like its first element."""
+    def shape(self, value: object, member: str = "") -> Any:
+        """What a value is like; `member` has it. A list is like its first element."""
         match value:
             case dict():
-                shown = {name: {} if name in OPEN else self.shape(each) for name, each in value.items()}
+                is_open = {name for name, each in value.items() if name in OPEN and isinstance(each, dict)}
+                shown = {name: {} if name in is_open else self.shape(each, name) for name, each in value.items()}
                 return {name: each for name, each in shown.items() if MEMBER.fullmatch(name) and not GUID.search(name)}
             case list():
-                return [self.shape(each) for each in value[:1]]
+                return [self.shape(each, member) for each in value[:1]]
             case str():
-                return self._pseudonym("id", value) if GUID.fullmatch(value) else "text"
+                return self._text(value, member)
             case bool():
                 return "boolean"
             case None:
                 return None
             case _:
                 return "number"
+
+    def _text(self, value: str, member: str) -> str:
+        if value in vocabulary().get(member, ()):
+            return value
+        if GUID.fullmatch(value):
+            return self._pseudonym("id", value)
+        group = GROUP.search(value) if value.startswith("/") else None
+        return f"text{group[0].rstrip('/')}" if group else "text"
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:

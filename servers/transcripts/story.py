@@ -11,7 +11,7 @@ import json
 import secrets
 import shutil
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -51,6 +51,9 @@ HOUR: Final = 3600.0
 LOOKS: Final = 3
 """How often it is looked for what a request may have made that did not end."""
 MOST: Final = 1000
+ISSUER: Final = "https://cloudid.invalid"
+"""Of federated credentials that no token is asked for with: Azure refuses to fetch its keys, and that is recorded."""
+UNLIMITED: Final = ("allowed_scopes", "allowed_role_definitions", "allowed_application_ids", "allowed_group_ids")
 
 
 class NotRemoved(CloudidError):
@@ -66,8 +69,14 @@ class Tenant:
     resource_group: str
     client_id: str
     client_secret: Secret = field(repr=False)
-    machine: str = ""
-    """The resource id of a machine to look up, if there is one."""
+    machines: tuple[str, ...] = ()
+    """The resource ids of machines to look up."""
+    group: str = ""
+    """The object id of a group that a service principal joins for the time."""
+    directory_role: str = ""
+    """The name of a role of the directory that one has for the time."""
+    app_role: str = ""
+    """API/ROLE, by their ids: an app role that one has for the time."""
 
     @property
     def scope(self) -> str:
@@ -86,7 +95,8 @@ def record(
     import trio  # optional
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    settings = {"server": {"store": str(folder / "store.sqlite"), "key_file": str(folder / "key")}}
+    settings: dict[str, Any] = {"server": {"store": str(folder / "store.sqlite"), "key_file": str(folder / "key")}}
+    settings["service"] = {"issuer": ISSUER}
     steps, is_gone = trio.run(_told, settings, tenant, write, provider)
     if is_gone:
         shutil.rmtree(folder)
@@ -148,15 +158,16 @@ class _Story:
 
         await self._ask("POST", "sys/mounts/cloud", {"type": "cloud"})
         await step("configuration of logins", "POST", "auth/cloud/config", {**config, "resource": RESOURCE})
-        subscription = {"subscription_id": self.tenant.subscription}
+        ceiling = {**dict.fromkeys(UNLIMITED), **self._grants("allowed_directory_roles", "allowed_app_roles")}
+        subscription = {"subscription_id": self.tenant.subscription, **ceiling}
         await step("configuration of lending", "POST", "cloud/config", {**config, **subscription})
         for mount in ("auth/cloud", "cloud"):
             await step(f"permissions of {mount}", "GET", f"{mount}/permissions?scope={self.tenant.scope}")
         await self._ask("POST", "auth/cloud/role/any", {"bound_service_principal_ids": "*"})
         await step("keys", "POST", "auth/cloud/login", {"role": "any", "jwt": _made_up(self.tenant.tenant)})
-        if self.tenant.machine:
-            recorder.step = "machine"
-            statuses["machine"] = await self._look_up()
+        recorder.step = "machine"
+        for machine in self.tenant.machines:
+            statuses["machine"] = max(statuses.get("machine", 0), await self._look_up(machine))
         await step("role", "POST", "cloud/roles/lent", {**assigned, "permanently_delete": True})
         lent = await step("credentials", "GET", "cloud/creds/lent")
         await step("revocation", "POST", "sys/leases/revoke", {"lease_id": lent.get("lease_id", ""), "sync": True})
@@ -164,8 +175,36 @@ class _Story:
         await step("shared application", "POST", "cloud/roles/shared", shared)
         await step("password", "GET", "cloud/creds/shared")
         await step("access token", "GET", "cloud/token/shared")
+        for proof in ("certificate", "federated_credential"):
+            name = proof.replace("_", " ")
+            await step(f"role ({name})", "POST", f"cloud/roles/{proof}", {**shared, "proof": proof})
+            await step(name, "GET", f"cloud/token/{proof}")
+        for name, grants in self._memberships():
+            await step(f"role ({name})", "POST", "cloud/roles/member", {**assigned, **grants})
+            await step(name, "GET", "cloud/creds/member")
         await step("reconcile", "GET", "cloud/reconcile")
         return statuses
+
+    def _memberships(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """What service principals are given besides role assignments, as far as the tenant names it."""
+        if self.tenant.group:
+            yield "group", {"azure_groups": [{"object_id": self.tenant.group}]}
+        if self.tenant.directory_role:
+            yield "directory role", self._grants("directory_roles", "")
+        if self.tenant.app_role:
+            yield "app role", self._grants("", "app_roles")
+
+    def _grants(self, directory_roles: str, app_roles: str) -> dict[str, Any]:
+        """Fields of these names with the roles that the tenant names."""
+        resource, _, role = self.tenant.app_role.partition("/")
+        given: dict[str, Any] = {}
+        if directory_roles and self.tenant.directory_role:
+            is_ceiling = directory_roles.startswith("allowed")
+            name = self.tenant.directory_role
+            given[directory_roles] = [name if is_ceiling else {"role_name": name}]
+        if app_roles and self.tenant.app_role:
+            given[app_roles] = [{"resource_id": resource, "app_role_id": role}]
+        return given
 
     async def remove(self) -> bool:
         """Take back whatever the service made. Whether it is gone, and not only unseen. Raises `NotRemoved`."""
@@ -206,12 +245,12 @@ class _Story:
             if hastened != intent:
                 await self.service.context.records.commit(rescheduled(found, hastened))
 
-    async def _look_up(self) -> int:
+    async def _look_up(self, machine: str) -> int:
         mounts = await mount_table(self.service.context.records)
         [mount] = [each for each in mounts.record.mounts if each.path == "auth/cloud"]
         try:
             client = await mount_client(self.service.context, mount.id, Deadline(await Now() + HOUR))
-            found = await machine_facts(client, resource_id.parse(self.tenant.machine))
+            found = await machine_facts(client, resource_id.parse(machine))
         except (Refused, *PROVIDER_FAILURES):
             return 502
         return 200 if found else 404

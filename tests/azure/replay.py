@@ -60,7 +60,7 @@ class Trouble:
 def error_of(status: int, code: str) -> HttpResponse:
     """An error as the tables have it, found by its status and code."""
     exchange = next(each for each in exchanges() if (each.status, each.code) == (status, code))
-    headers = {"content-type": CONTENT_TYPES[exchange.api], **dict.fromkeys(exchange.headers, "gateway")}
+    headers = {"content-type": CONTENT_TYPES[exchange.api], **dict.fromkeys(exchange.header_names, "gateway")}
     if exchange.api == "login":
         body: dict[str, Any] = {"error": "invalid_client", "error_description": f"{code}: do not repeat me"}
         body |= {"error_codes": [int(code.removeprefix("AADSTS"))], "timestamp": "2024-12-03 13:51:30Z"}
@@ -169,7 +169,7 @@ class Replay(ThreadingHTTPServer):
         self.untold += [f"{found[0].call}: without {name}" for name in wanted - request.headers.keys()]
 
     def _written(self, exchange: Exchange, value: Any) -> HttpResponse:
-        names = {*COMMON[exchange.api], *exchange.headers}
+        names = {*COMMON[exchange.api], *exchange.header_names}
         headers = dict.fromkeys(names, "00000000-0000-4000-8000-000000000001")
         headers |= {name: "1199" for name in names if "ratelimit" in name}
         headers |= {name: self.url for name in names if name == "location"}

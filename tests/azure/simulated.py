@@ -102,9 +102,9 @@ class Cloud:
         )
         return self.sign_in(client_secret=None, client_assertion_type=JWT_BEARER, client_assertion=text)
 
-    def federate(self) -> None:
+    def federate(self, issuer: str = ISSUER) -> None:
         """Let the service's application trust an issuer."""
-        trusted = {"issuer": ISSUER, "subject": SUBJECT, "audience": EXCHANGE}
+        trusted = {"issuer": issuer, "subject": SUBJECT, "audience": EXCHANGE}
         self.ask("POST", "/simulator/federations", {"client_id": self.service["client_id"], **trusted})
 
     def bearer(self, scope: str) -> str:

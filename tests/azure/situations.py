@@ -21,6 +21,7 @@ from .simulated import (
 
 Situation: TypeAlias = Callable[[Cloud], Answer]
 
+UNREACHABLE: Final = "http://127.0.0.1:1"
 UPSERT: Final = {"prefer": "create-if-missing"}
 IDENTITIES: Final = "/providers/Microsoft.ManagedIdentity/userAssignedIdentities"
 COMPUTE: Final = "/providers/Microsoft.Compute"
@@ -38,8 +39,8 @@ def _without_principal(cloud: Cloud) -> Answer:
     return cloud.sign_in(client_id=made["appId"], client_secret=secret["secretText"])
 
 
-def _assertion(cloud: Cloud, **claims: Any) -> Answer:
-    cloud.federate()
+def _assertion(cloud: Cloud, issuer: str = ISSUER, **claims: Any) -> Answer:
+    cloud.federate(issuer)
     return cloud.assert_identity({"iss": ISSUER, "sub": SUBJECT, "aud": EXCHANGE, **claims})
 
 
@@ -62,6 +63,7 @@ TOKENS: Final[Mapping[str, Situation]] = {
         client_assertion_type="urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
         client_assertion="x",
     ),
+    "POST login /{}/oauth2/v2.0/token 401 AADSTS50166": lambda c: _assertion(c, UNREACHABLE, iss=UNREACHABLE),
     "POST login /{}/oauth2/v2.0/token 401 AADSTS70021": lambda c: c.assert_identity({"iss": ISSUER, "sub": "s"}),
     "POST login /{}/oauth2/v2.0/token 401 AADSTS700024": lambda c: _assertion(c, exp=1),
     "POST login /{}/oauth2/v2.0/token 401 AADSTS700027": lambda c: c.assert_identity(

@@ -32,7 +32,7 @@ def differences(exchange: Exchange, answer: Answer) -> Iterator[str]:
     if given != wanted:
         yield f"answered {given}, not {wanted}: {answer.body}"
         return
-    yield from (f"header {name} is missing" for name in exchange.headers - answer.headers.keys())
+    yield from (f"header {name} is missing" for name in exchange.header_names - answer.headers.keys())
     shape = shape_of(exchange)
     if shape is None:
         if answer.body is not None:

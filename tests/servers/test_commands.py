@@ -110,6 +110,16 @@ def test_dev_needs_nothing_and_keeps_nothing(server: str) -> None:
     assert f"export CLOUDID_ADDR={running.url} CLOUDID_TOKEN=hunter2 SIMULATOR={url}" in log
 
 
+@pytest.mark.parametrize("server", SERVERS)
+def test_dev_says_which_environments_of_the_settings_file_it_replaces(server: str, tmp_path: Path) -> None:
+    settings = tmp_path / "cloudid.toml"
+    settings.write_text('[server]\nlisten = "127.0.0.1:0"\n[clouds.CloudChinaCloud]\nlogin = "http://127.0.0.1:1"\n')
+    with Running(server, "--dev", "--settings", str(settings)) as running:
+        assert [line for line in running.introduction if "clouds" in line] == [
+            "warning: [clouds.CloudChinaCloud] of the settings file is not used, because --dev starts a simulated cloud"
+        ]
+
+
 def test_dev_names_the_variable_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLOUD_TENANT_ID", "no tenant")
     failed = command("cloudid_servers.cli", "dev", "--listen", "127.0.0.1:0")
