@@ -13,7 +13,9 @@ import pytest
 from attrs import field, frozen
 
 from cloudid_core.effects import HttpRequest, HttpResponse
-from cloudid_servers.provider_simulator.world.objects import APP_ROLES
+from cloudid_core.values.secret import Secret
+from cloudid_servers.provider_simulator import APP_ROLES
+from cloudid_servers.transcripts import Tenant, record, unlike_the_tables
 from tests.engines import EVERYTHING
 from tests.servers.running import SERVERS, Running, initialise, wait_until
 from tests.servers.story import RESOURCE, login_form
@@ -286,3 +288,26 @@ def test_the_root_secret_is_rotated(served: Served) -> None:
     served.must("POST", "cloud/rotate-root")
     assert served.must("GET", "cloud/rotation")["data"]["phase"] == "overlapping"
     assert (served.host.unknown, served.host.untold) == ([], [])
+
+
+def test_everything_that_is_recorded_of_a_tenant_is_in_the_tables(tmp_path: Path) -> None:
+    """`connect azure --record`, with everything that its options name, on the answers of the tables."""
+    with replay() as host, httpx.Client(**PATIENT) as client:
+        world = client.get(f"{host.url}/simulator/world").json()
+        root, machines = world["applications"][0], world["machines"]
+        tenant = Tenant(
+            world["tenant"],
+            world["subscriptions"][0],
+            "prod",
+            root["client_id"],
+            Secret(root["client_secret"]),
+            tuple(each["resource_id"] for each in machines if each["name"] in ("vm-both", "fleet-flexible", "shop")),
+            world["groups"][0]["id"],
+            "Directory Readers",
+        )
+        lines: list[dict[str, Any]] = []
+        steps, is_gone = record(tenant, tmp_path / "store", lines.append, host.url)
+        assert (steps["credentials"], steps["machine"], is_gone) == (200, 200, True)
+        assert (host.unknown, host.untold) == ([], [])
+        assert list(unlike_the_tables(lines)) == []
+        assert host.simulator.ledger.alive() == []
