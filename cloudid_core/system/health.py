@@ -63,7 +63,7 @@ def _common(call: Call) -> dict[str, Json]:
 
 
 COMMON: Final = schemas.members(BOOLEAN="initialized sealed", TEXT="version cloudid_version cluster_name cluster_id")
-PROBLEM: Final = schemas.members(TEXT="code text consequence remedy")
+PROBLEM: Final = schemas.members({"TEXT": "mount"}, TEXT="code text consequence remedy")
 HEALTH: Final = schemas.joined(
     COMMON,
     schemas.members(
@@ -137,6 +137,7 @@ def _details(node: Node, caller: Caller) -> dict[str, Json]:
                 "text": problem.text(_shown(occurrence, caller)),
                 "consequence": problem.consequence.value,
                 "remedy": problem.remedy(occurrence),
+                **({"mount": occurrence["mount"]} if "mount" in occurrence else {}),
             }
             for problem, occurrences in node.problems.items()
             for occurrence in occurrences[:MOST_DETAILS]

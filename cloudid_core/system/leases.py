@@ -10,7 +10,7 @@ from typing import Final
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
-from ..context import LeaseSubject
+from ..context import Context, LeaseSubject
 from ..effects import ListKeys
 from ..errors import Code, Refused, reason_of, without_provider_code
 from ..forms import (
@@ -42,18 +42,20 @@ from ..leases import (
     scopes_of,
 )
 from ..messages import ACCEPTED, LIST, NOTHING, READ, WRITE, Answer
-from ..mounts import AUTH, SYSTEM, mount_table
+from ..mounts import AUTH, SYSTEM, TOKEN, mount_table
 from ..policies import Acl, load_acl, without_default
 from ..routing import DONE, LEFT, PROVIDER, Answers, Call, PageForm, Route, may_read_config, reason_for, route
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..token_store import hard_end
-from ..tokens import Token, find_token, lineage
+from ..tokens import Token, accessor_of, find_token, lineage
 from ..tokens import revoke as revoke_token
 from ..values import rfc3339
 
 MOST_LISTED: Final = 10_000
 PAGE: Final = 100
 """How many entries are read at a time."""
+LOOK_UP_ACCESSOR: Final = f"{TOKEN.path}/lookup-accessor"
+"""Who may use this path may learn which token holds a lease."""
 
 
 @frozen(kw_only=True)
@@ -82,7 +84,7 @@ def _lease_id(call: Call) -> str:
 
 
 LEASE: Final = schemas.members(
-    {"BOOLEAN": "revoking", "INTEGER": "revoke_attempts", "TEXT": "revoke_error"},
+    {"BOOLEAN": "revoking", "INTEGER": "revoke_attempts", "TEXT": "revoke_error accessor"},
     TEXT="id",
     TIME="issue_time expire_time",
     BOOLEAN="renewable",
@@ -96,13 +98,24 @@ STUCK: Final = schemas.members(
 
 @route("leases/lookup", WRITE, LEASE, form=LeaseForm)
 async def look_up(call: Call) -> Answer:
-    """Reads a lease."""
+    """Reads a lease. `accessor` names the token that holds it, for callers who may look up tokens by accessor.
+
+    It is empty for a batch token's lease and once the token is gone.
+    """
     found = await _find(call, _lease_id(call))
     if found is None:
         raise Refused(Code.LEASE_NOT_FOUND)
     lease, mounts = found.record, (await mount_table(call.context.records)).record
     reason = reason_for(call.caller, mounts.with_storage(lease.mount_id), lease.reason)
-    return Answer(data=described(evolve(lease, reason=reason), call.now))
+    data = described(evolve(lease, reason=reason), call.now)
+    if call.token.acl.allows(WRITE.value, LOOK_UP_ACCESSOR):
+        data["accessor"] = await _accessor_of_holder(call.context, lease)
+    return Answer(data=data)
+
+
+async def _accessor_of_holder(context: Context, lease: Lease) -> str:
+    holder = await find_token(context, lease.token_id) if lease.token_id else None
+    return accessor_of(context, holder.record) if holder else ""
 
 
 def described(lease: Lease, now: float) -> dict[str, Json]:

@@ -13,6 +13,7 @@ from cloudid_core.leases import synchronous
 from cloudid_core.leases.revocation import end_leases
 from cloudid_core.policies import Acl
 from cloudid_core.store import keys
+from cloudid_core.system.leases import LOOK_UP_ACCESSOR
 from tests.engines import SecretsEngine, engine_with_roles
 from tests.installation import ROOT, START
 from tests.logins import ROLE as ROLE_OF_LOGINS
@@ -52,7 +53,9 @@ def test_a_look_up_returns_the_lifetime_of_a_lease() -> None:
     world = engine_with_roles()
     lease_id = world.issue()
     world.advance(60)
+    root = world.must("GET", "auth/token/lookup-self").data["accessor"]
     assert look_up(world, lease_id) == {
+        "accessor": root,
         "id": lease_id,
         "issue_time": "2027-01-15T08:00:00Z",
         "expire_time": "2027-01-15T09:00:00Z",
@@ -60,6 +63,27 @@ def test_a_look_up_returns_the_lifetime_of_a_lease() -> None:
         "renewable": True,
         "ttl": 3540,
     }
+
+
+def test_a_look_up_names_the_holder_only_to_callers_who_may_look_up_tokens() -> None:
+    world = engine_with_roles()
+    write_policy(world, "creds", ("cloud/creds/existing", ["read"]))
+    lease_id = world.issue("existing", new_token(world, policies=["creds"], display_name="build"))
+    accessor = look_up(world, lease_id)["accessor"]
+    assert world.must("POST", LOOK_UP_ACCESSOR, {"accessor": accessor}).data["display_name"] == "token-build"
+    for paths, is_shown in (((), False), ((LOOK_UP_ACCESSOR,), True)):
+        reader = new_token(
+            world, policies=["default", write_policy(world, "reader", *((p, ["update"]) for p in paths))]
+        )
+        data = world.must("PUT", LOOK_UP, {"lease_id": lease_id}, reader).data
+        assert data.get("accessor") == (accessor if is_shown else None)
+
+
+def test_the_lease_of_a_batch_token_names_no_holder() -> None:
+    world = engine_with_roles()
+    write_policy(world, "creds", ("cloud/creds/existing", ["read"]))
+    lease_id = world.issue("existing", child(world, policies=["creds"], type="batch", no_parent=True))
+    assert look_up(world, lease_id)["accessor"] == ""
 
 
 def test_a_lease_id_starts_with_the_path_that_was_read() -> None:
