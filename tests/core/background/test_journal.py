@@ -24,12 +24,12 @@ from cloudid_core.context import queue
 from cloudid_core.context.context import Context
 from cloudid_core.context.queue import Due, Job
 from cloudid_core.deadline import Deadline
-from cloudid_core.effects import Instant, Now
+from cloudid_core.effects import Commit, Instant, Now
 from cloudid_core.errors import CloudidError, Code, Conflict, ProviderProblem, Refused, StoreFailed
 from cloudid_core.events import IntentChanged
 from cloudid_core.mounts import mount_table
 from cloudid_core.provider.applications import ensure_application
-from cloudid_core.provider.provisioned import Provisioned
+from cloudid_core.provider.provisioned import Provisioned, Removal
 from cloudid_core.routing.components import mount_client
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
@@ -175,6 +175,15 @@ def test_of_reasons_that_differ_in_the_request_of_the_provider_one_is_shown() ->
     assert journal.different_reasons(texts) == ("a (request 1)", "b (request 1)", "c")
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_reasons_are_stored_up_to_the_longest_text_and_never_cut(more: int) -> None:
+    """Of two reasons that fill the bound exactly, both are kept. With one more character, only the first is."""
+    lengths = (journal.LONGEST_TEXT // 2, journal.LONGEST_TEXT - journal.LONGEST_TEXT // 2 + more)
+    first, second = "a" * lengths[0], "b" * (lengths[1] - len(journal.BETWEEN_REASONS))
+    text = journal.reason_text(Removal(Provisioned(made_at=0.0), waiting=(first, second, "c")))
+    assert text == (first if more else f"{first}{journal.BETWEEN_REASONS}{second}")
+
+
 def test_what_is_not_shown_is_looked_for_until_the_directory_has_settled() -> None:
     world = engine_with_roles()
     intent = opened(world)
@@ -294,6 +303,18 @@ def test_what_is_abandoned_after_its_mount_was_wiped_is_told_and_forgotten() -> 
     assert world.keys(intent.key) == []
     told = [event for event in world.events if isinstance(event, IntentChanged)]
     assert (told[-1].state, told[-1].reason) == ("left", journal.MOUNT_GONE)
+
+
+def test_an_intent_without_its_mount_goes_with_its_due_entry_in_one_commit() -> None:
+    world = engine_with_roles()
+    intent = opened(world)
+    world.must("DELETE", "sys/mounts/cloud")
+    world.pass_time(DEADLINE + GRACE + 2 * SETTLE_TIME)
+    world.perform(abandon(world.context, intent))
+    begin = len(world.trace)
+    world.tick()
+    (commit,) = (each for _, each in world.trace[begin:] if isinstance(each, Commit) and intent.key in each.deletes)
+    assert any(key.startswith(keys.DUE) for key in commit.deletes)
 
 
 def test_what_may_be_accounted_for_is_not_removed() -> None:

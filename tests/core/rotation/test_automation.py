@@ -251,6 +251,15 @@ def test_a_configuration_that_goes_takes_its_plan_along() -> None:
     assert due(world) == []
 
 
+def test_a_plan_whose_configuration_is_missing_is_removed() -> None:
+    """As after a restore of a part of the store. Otherwise the plan is due in every round."""
+    world = planned(rotation_period=3600)
+    mount_id = world.mount().id
+    world.store.commit({}, {}, (keys.config(mount_id),))
+    world.pass_time(2 * HOUR)
+    assert (due(world), world.keys(keys.rotation_plan(mount_id, ""))) == ([], [])
+
+
 def test_trouble_while_the_secret_is_proven_does_not_start_another_rotation() -> None:
     world = planned(rotation_period=3600)
     world.issue()

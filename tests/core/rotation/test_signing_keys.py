@@ -7,9 +7,10 @@ from typing import Any
 import jwt
 import pytest
 
-from cloudid_core.context import queue
+from cloudid_core.context import Due, queue
 from cloudid_core.credentials.signing_keys import CLOCK_SKEW, ISSUERS, LONGEST_TOKEN, MOST_KEYS, PLUGINS, Issuer
-from cloudid_core.store import keys
+from cloudid_core.mounts import IDENTITY
+from cloudid_core.store import Changes, keys
 from cloudid_core.values import rfc3339
 from tests.installation import Installation
 from tests.tokens import identity_token
@@ -62,6 +63,16 @@ def test_keys_come_and_go_and_one_is_always_due(issuer: Issuer) -> None:
         assert len(shown) == min(day + 1, 4)
         assert len(due(world, issuer)) == 1
     assert first not in kids(world, issuer)
+
+
+@EACH
+def test_a_due_entry_that_the_keys_do_not_know_adds_no_key(issuer: Issuer) -> None:
+    world = Installation()
+    before, known = kids(world, issuer), due(world, issuer)
+    stale = keys.due(world.clock - 5, queue.SIGNING_KEY, IDENTITY.id, issuer.ref)
+    world.perform(world.context.records.commit(Changes(puts={stale: Due()})))
+    world.tick()
+    assert (kids(world, issuer), due(world, issuer)) == (before, known)
 
 
 def test_a_backlog_of_days_adds_one_key() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cloudid_core.provider.propagation import GRACE
 from cloudid_core.secrets_engine.access_tokens import PATIENCE
 from cloudid_core.secrets_engine.token_secret import LIFE
 from tests.engines import CONFIG, ROLE, SecretsEngine, configured_engine
@@ -207,10 +208,11 @@ def test_a_new_secret_that_the_provider_does_not_know_is_not_given_up() -> None:
 
 
 def test_a_refusal_of_the_provider_makes_no_second_secret() -> None:
-    """It does not know the resource."""
+    """It does not know the resource. The secret is not the cause, whether it is new or not."""
     engine = lending_engine("https://nowhere/.default")
-    for _ in range(2):
+    for _ in range(3):
         assert engine.ask("GET", TOKEN).status == 502
+        engine.advance(GRACE + 1)
     assert len(engine.alive("password")) == 1
 
 

@@ -457,6 +457,7 @@ def test_one_request_examines_a_limited_number_and_counts_the_others(
         leak(engine, number)
     told = report(engine)
     assert (len(told["unaccounted"]), told["unexamined"]) == (2, 3)
+    assert repair(engine) == {"repaired": 2, "left": 3}
 
 
 def many_pages(engine: SecretsEngine, monkeypatch: pytest.MonkeyPatch, count: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cloudid_core.context.keyring import PUBLISHED_AHEAD
 from cloudid_core.effects import Sleep
 from cloudid_core.token_store import existing
 from tests.installation import ROOT, START, Installation
@@ -162,6 +163,21 @@ def test_a_name_that_is_no_tokens_has_no_accessor() -> None:
     before = world.must("LIST", "auth/token/accessors").data["keys"]
     world.store.commit({}, {"token/x": b"x", "token/": b"x", f"token/{'g' * 32}": b"x"}, ())
     assert world.must("LIST", "auth/token/accessors").data["keys"] == before
+
+
+def test_accessors_are_those_of_the_tokens_whichever_keys_made_them() -> None:
+    """A token keeps the accessor of the keys that it was made with when newer keys are added."""
+    world = Installation()
+    made = {create_token(world)["accessor"]}
+    for _ in range(2):
+        world.must("POST", "sys/rotate/tokens")
+        world.advance(PUBLISHED_AHEAD + 1)
+        made.add(create_token(world)["accessor"])
+        listed = world.must("LIST", "auth/token/accessors").data["keys"]
+        assert made < set(listed)
+        assert len(listed) == len(made) + 1
+        for accessor in listed:
+            world.must("POST", "auth/token/lookup-accessor", {"accessor": accessor})
 
 
 def test_accessors_are_listed_in_pages_in_the_order_of_their_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
