@@ -145,7 +145,7 @@ def taken(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield module, name
 
 
-OUTWARD: Final = ("testing", "cli")
+OUTWARD: Final = ("testing", "verify", "cli")
 """Rooms that give to embedders, and to the script `cloudid`."""
 
 

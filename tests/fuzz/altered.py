@@ -20,7 +20,8 @@ import jwt
 from attrs import Factory, define
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from cloudid_core.auth_method import UnknownKey, check_claims, check_lifetime, verify_login_jwt
+from cloudid_core.auth_method import check_claims, check_lifetime
+from cloudid_core.auth_method.verification import UnknownKey, verify_login_jwt
 from cloudid_core.errors import Refused
 from cloudid_core.provider import KeySet
 from tests.minting import (
