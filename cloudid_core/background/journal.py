@@ -8,6 +8,7 @@ not there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -29,6 +30,7 @@ MOST_REASONS: Final = 20
 """How many different reasons are told of everything that is left together."""
 LONGEST_TEXT: Final = 6 * REASON_LIMIT
 """Room for a reason of every step."""
+_REQUEST_ID: Final = re.compile(r" \((?:client )?request ")
 UNDER_WAY: Final = "an attempt is running or was interrupted"
 MOUNT_GONE: Final = "its mount is gone: a reconciliation of another mount finds what was made too late"
 OTHER_TENANT: Final = "it is in a tenant that the mount is no longer configured for"
@@ -267,11 +269,11 @@ def reason_text(removal: Removal) -> str:
 
 
 def different_reasons(texts: Iterable[str]) -> tuple[str, ...]:
-    """The reasons in such texts, each with its step; of those that differ in the provider's request id only, one."""
+    """The reasons in such texts, each with its step; of those that differ in the ids of requests only, one."""
     reasons = (reason for text in texts if text for reason in text.split(BETWEEN_REASONS))
     told: dict[str, str] = {}
     for reason in reasons:
-        told.setdefault(reason.partition(" (request ")[0], reason)
+        told.setdefault(_REQUEST_ID.split(reason, maxsplit=1)[0], reason)
     return tuple(told.values())[:MOST_REASONS]
 
 

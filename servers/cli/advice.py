@@ -18,7 +18,7 @@ from ..typed import typed
 LOGIN_MOUNT: Final = "auth/cloud"
 """Where a command looks for roles of logins without `--mount`."""
 VERBS: Final = {"GET": "read", "LIST": "list", "POST": "write", "PUT": "write", "DELETE": "delete"}
-_REQUEST: Final = re.compile(rf"\b({'|'.join(VERBS)}) ([\w/{{}}…*.-]*[\w}}*])(?: (\{{.*?\}}))?")
+_REQUEST: Final = re.compile(rf"\b({'|'.join(VERBS)}) ([\w/{{}}…*.-]*(?<=[\w}}*]))(?: (\{{[^}}]*\}}))?")
 ROLE_PARENTS: Final = frozenset({"creds", "role", "roles", "static-creds", "static-roles", "token", "rotate-role"})
 """The segments of a path before the name of a role."""
 

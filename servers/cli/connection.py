@@ -136,7 +136,7 @@ def service_of(address: Address) -> Service:
 
 def service_with_token(address: Address) -> Service:
     """As `service_of`; without a token it says where one comes from."""
-    service = Service(address, find_token(os.environ, address.url, warn))
+    service = Service(address, find_token(os.environ, address.url, warn), watch=waiting)
     if not service.token:
         raise Failed("there is no token: run cloudid login --role ROLE, or set CLOUDID_TOKEN or VAULT_TOKEN")
     return service

@@ -101,7 +101,7 @@ PLANS: Final[dict[str, tuple[Plan, object, object]]] = {
     "end of a role": (a_role_that_ends, 200, 400),
     "audience of logins": (another_audience, 200, 403),
     "policy": (a_policy, 200, 403),
-    "role of the engine": (a_role_of_the_engine, 200, 404),
+    "role of the engine": (a_role_of_the_engine, 200, 400),
     "role of tokens": (a_role_of_tokens, 200, 400),
     "end of a mount": (a_mount, 200, 404),
     "lifetimes of a mount": (a_tuned_mount, True, False),

@@ -56,10 +56,10 @@ def closed_port() -> Iterator[int]:
         yield bound.getsockname()[1]
 
 
-def why(runtime: str, url: str, proxy: str = "", timeout: float = PATIENCE) -> str:
+def why(runtime: str, url: str, proxy: str = "", seconds: float = PATIENCE) -> str:
     async def scenario(host: Host) -> str:
         with pytest.raises(ProviderUnreachable) as failure:
-            await host.call_provider(HttpRequest("GET", url), timeout)
+            await host.call_provider(HttpRequest("GET", url), seconds)
         return str(failure.value)
 
     return on(runtime, scenario, proxies=Proxies({"https": proxy}) if proxy else Proxies())
@@ -79,7 +79,7 @@ def test_a_closed_port_refuses_the_connection(runtime: str) -> None:
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_server_that_does_not_answer_times_out(runtime: str) -> None:
     with answering(SILENT) as port:
-        assert why(runtime, f"http://127.0.0.1:{port}/", timeout=0.5) == "127.0.0.1: timed out"
+        assert why(runtime, f"http://127.0.0.1:{port}/", seconds=0.5) == "127.0.0.1: timed out"
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

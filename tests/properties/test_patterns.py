@@ -24,6 +24,7 @@ HARMLESS: Final = {
     "cloudid_core.errors._ANSWERED": "reads reasons, which are short texts of this service",
     "cloudid_core.policies.hcl._SPACE": "nothing follows the repeat: where a comment is not closed, it ends before it",
     "cloudid_core.values.duration._PART": "reads durations, which are short",
+    "cloudid_servers.cli.advice._REQUEST": "reads fixes of codes and of health problems, which are short",
     "cloudid_servers.settings.settings._LIKE_ADDRESS": "reads the settings of an operator",
 }
 """Patterns that read some texts in many ways, and why that costs nothing."""
@@ -33,6 +34,7 @@ HARMLESS_IN_FUNCTIONS: Final = {"(?<=//).*@": "reads the address of a database, 
 MADE_AT_USE: Final = {
     "cloudid_core/provider/granted.py": "the actions of a role definition at the provider",
     "cloudid_core/token_store/roles.py": "`fnmatch.translate` never tries a star twice",
+    "cloudid_servers/transcripts/evidence.py": "a path of a table, matched with a path of the product",
     "cloudid_servers/settings/master_key.py": "a number of digits, which the code has",
 }
 """Where patterns are made of data, and of which."""

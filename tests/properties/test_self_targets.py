@@ -75,7 +75,7 @@ def tell(world: SecretsEngine, oracle: Oracle, dice: Random) -> None:
             reply = world.ask("GET", f"{engine}/{dice.choice(('creds', 'token'))}/{role}")
             target = oracle.targets.get((engine, role))
             if target is None:
-                assert reply.status == 404
+                assert (reply.status, reply.code) == (400, "role_not_found")
             else:
                 assert (reply.status == 403 and reply.code == "self_target") == (target in oracle.proofs.values())
         case "delete":

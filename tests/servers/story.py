@@ -117,7 +117,7 @@ def login_form(simulator: str, machine: dict[str, Any]) -> dict[str, str] | None
 
 CHANGING: Final = re.compile(
     r'"(request_id|client_token|accessor|id|issue_time|expire_time|last_renewal|active_time)": ?"[^"]*"'
-    r'|"(node_id|background_node_id)": ?"[^"]*"'
+    r'|"(node_id|background_node_id|cluster_name|cluster_id)": ?"[^"]*"'
     r'|"(creation_time|last_renewal_time|ttl|server_time_utc)": ?\d+'
     r'|"store_latency_ms": ?\d+'
     r"|(?<=\ndate: )[^\r]*"

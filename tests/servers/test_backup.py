@@ -101,8 +101,8 @@ def test_a_restored_service_says_what_is_wrong_and_can_be_put_right(name: str, t
                 answered_before = {answer["lease_id"] for answer in load.answers}
                 settings = str(tmp_path / "cloudid.toml")
                 saved = command(f"cloudid_servers.{name}", "backup", "--settings", settings, str(copy))
-                assert (saved.returncode, saved.stdout) == (0, "")
-                assert saved.stderr.startswith(f"copied {store} to {copy}: {copy.stat().st_size} bytes")
+                assert (saved.returncode, saved.stderr) == (0, "")
+                assert saved.stdout.startswith(f"copied {store} to {copy}: {copy.stat().st_size} bytes")
                 load.wait_for_more(ENOUGH)
             client.post("cloud/rotate-root", json={"force": True}).raise_for_status()
         by_hand = directory.add_secret()

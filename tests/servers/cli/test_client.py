@@ -543,7 +543,7 @@ def test_why_explains_a_token_whose_signature_does_not_hold(site: Site, cloudid:
     shown = cloudid("why", "--role", "all", "--jwt", str(tmp_path / "jwt"), "--format", "table")
     assert shown.code == 1
     assert "✗  signature  a key of the tenant" in shown.out
-    assert "cause: What was sent as `jwt` is no JSON web token" in shown.out
+    assert "cause: The value of `jwt` is not a JSON web token" in shown.out
 
 
 def test_a_healthy_service(site: Site, cloudid: Shell) -> None:
