@@ -19,7 +19,7 @@ from ..effects import Instant, ListKeys, gather
 from ..errors import CloudidError, EntryDamaged
 from ..events import MountChanged
 from ..mounts import AUTH, Mount, changing, mount_table
-from ..provider import Removal
+from ..provider import Removal, forget_mount
 from ..quotas import Quotas, forget_quotas
 from ..store import Changes, keys, retry_on_conflict
 from ..tokens import Token
@@ -79,6 +79,7 @@ async def retire(context: Context, mount: Mount, now: Instant, due_at: Instant) 
         changes |= Changes(expects, {keys.QUOTAS: quotas.record.without_mount(found.path)})
     await context.records.commit(changes)
     forget_quotas(context)
+    forget_mount(context.caches, mount.id)
 
 
 async def remove_now(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Attempts:

@@ -38,4 +38,4 @@ from .retry import RetryPolicy
 from .rights import Rights, rights_made
 from .signing_keys import KeySet, known_keys, refresh_ahead, refreshed_for
 from .single_flight import once
-from .troubles import Family, Trouble, forget_troubles, trouble_of, troubles
+from .troubles import Family, Trouble, forget_mount, forget_troubles, trouble_of, troubles

@@ -147,6 +147,12 @@ def trouble_of(caches: Caches, owner: str, family: Family) -> Trouble | None:
     return trouble if trouble is not None and trouble.owner == owner else None
 
 
+def forget_mount(caches: Caches, mount_id: str) -> None:
+    """Drop what is known of a mount that no longer answers. What it left in Azure is reported with its leases."""
+    for family in Family:
+        caches.provider_troubles.drop((mount_id, family))
+
+
 def forget_troubles(caches: Caches, owners: frozenset[str], now: Instant) -> None:
     """Drop what is known of mounts that are gone or configured anew, and of families that nothing has called since."""
     for key in caches.provider_troubles:
