@@ -55,8 +55,8 @@ class Served:
     login_secret: str = field(repr=False)
     """The secret of the mount of logins: what two mounts have is not rotated."""
 
-    def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
-        return self.client.request(method, f"{self.running.url}/v1/{path}", json=body)
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
+        return self.client.request(method, f"{self.running.url}/v1/{path}", json=body, headers=headers)
 
     def must(self, method: str, path: str, body: Any = None) -> Any:
         answer = self.ask(method, path, body)
@@ -244,7 +244,7 @@ def test_an_error_of_azure_has_the_right_code(served: Served, name: str) -> None
     served.must("POST", "cloud/roles/web", {"azure_roles": [{"role_name": "Reader", "scope": served.scope}]})
     served.configure()  # what was known of access tokens is forgotten
     with served.host.trouble(Trouble(call, response, times=100)):
-        answer = served.ask("GET", "cloud/creds/web")
+        answer = served.ask("GET", "cloud/creds/web", **{"x-service-deadline": "3"})  # too short for a retry
     assert answer.headers["x-service-error-code"] == code, answer.text
     assert ("do not repeat me" in answer.text, "<h" in answer.text) == (False, False)
     if "retry-after" in response.headers:
