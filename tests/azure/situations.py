@@ -125,6 +125,12 @@ def _sent_back(cloud: Cloud, **changes: Any) -> Answer:
 
 
 APPLICATIONS: Final[Mapping[str, Situation]] = {
+    "GET graph /v1.0/applications?$filter=tags/any(t:t eq '{}') 200": lambda c: c.graph(
+        "GET", "/applications?$filter=tags/any(t:t eq 'made')"
+    ),
+    "GET graph /v1.0/applications?$filter=tags/any(t:startswith(t,'{}')) 200": lambda c: c.graph(
+        "GET", "/applications?$filter=tags/any(t:startswith(t,'ma'))"
+    ),
     "GET graph /v1.0/applications?$filter=startswith(displayName,'{}') 200": _then(
         _app, lambda c: c.graph("GET", "/applications?$filter=startswith(displayName,'made')")
     ),
@@ -242,6 +248,12 @@ def _made(cloud: Cloud) -> Any:
 
 
 PRINCIPALS: Final[Mapping[str, Situation]] = {
+    "GET graph /v1.0/servicePrincipals?$filter=tags/any(t:t eq '{}') 200": lambda c: c.graph(
+        "GET", "/servicePrincipals?$filter=tags/any(t:t eq 'made')"
+    ),
+    "GET graph /v1.0/servicePrincipals?$filter=tags/any(t:startswith(t,'{}')) 200": lambda c: c.graph(
+        "GET", "/servicePrincipals?$filter=tags/any(t:startswith(t,'ma'))"
+    ),
     "GET graph /v1.0/servicePrincipals?$filter=displayName eq '{}' 200": lambda c: c.graph(
         "GET", f"/servicePrincipals?$filter=displayName eq '{c.principal['displayName']}'"
     ),
