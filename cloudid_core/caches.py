@@ -153,8 +153,8 @@ class Caches(JwtCaches):
         """All quotas, and when they were read."""
         self.requests: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
         """What a quota still lets through, by quota and source."""
-        self.operators: Bounded[Hashable, Any] = Bounded(1)
-        """How many tokens may still be checked at the own paths of quotas that refuse."""
+        self.operators: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
+        """How many tokens of a source may still be checked at the own paths of quotas that refuse."""
         self.flights: Bounded[str, Any] = Bounded(2**16)
         """Look-ups at the provider that are under way, by their keys."""
         self.failed_logins: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)

@@ -224,7 +224,7 @@ async def is_from_operator(context: Context, mounts: MountTable, target: Target,
         return False
     request, now = exchange.request, exchange.time
     token = token_in(request.headers)
-    if not token or not may_look_at_operator(context, now):
+    if not token or not may_look_at_operator(context, request.remote_address, now):
         return False
     acl = await acl_of(context, mounts, token, request.remote_address, now)
     return acl is not None and acl.allows(target.capability, target.path)

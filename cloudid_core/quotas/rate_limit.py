@@ -24,7 +24,7 @@ ROUNDING: Final = 1e-9
 """What arithmetic may lose of a whole one."""
 ALLOWED: Final = 20.0
 OPERATORS: Final = 10.0
-"""How many tokens a second are checked at the own paths of quotas that refuse."""
+"""How many tokens of a source are checked in a second at the own paths of quotas that refuse."""
 INTERVAL: Final = 60.0
 """So many logins of a source may fail in so many seconds."""
 
@@ -90,12 +90,14 @@ def take_request(context: Context, limit: RateLimit, remote_address: str, now: I
     )
 
 
-def may_look_at_operator(context: Context, now: Instant) -> bool:
+def may_look_at_operator(context: Context, remote_address: str, now: Instant) -> bool:
     """Return whether a request that a quota refuses, at the quota's own path, may still have its token checked.
 
-    One bucket for all callers: otherwise requests with invented tokens would be work that no quota limits.
+    Each source has a bucket: without one, requests with invented tokens would be work that no quota limits; with one
+    bucket for all, a single source could empty it and keep the operators out.
     """
-    return not take(context.caches.operators, "", now, size=OPERATORS, interval=1.0).wait
+    source = network.source(remote_address)
+    return not take(context.caches.operators, source, now, size=OPERATORS, interval=1.0).wait
 
 
 def known_quotas(context: Context, now: Instant) -> Quotas | None:

@@ -9,13 +9,14 @@ import pytest
 
 from cloudid_core.effects import Effect, Record
 from cloudid_core.messages.response import Request
-from cloudid_core.quotas.rate_limit import READ_AGAIN
+from cloudid_core.quotas.rate_limit import OPERATORS, READ_AGAIN
 from cloudid_core.quotas.record import MOST_EXEMPT
 from cloudid_core.store import keys
 from cloudid_core.testing import FaultKind
 from tests.installation import HOME, Installation, Reply
 from tests.logins import LOGIN, configure_logins, login_form
 
+ELSEWHERE = "198.51.100.7"
 REFUSED = (429, "rate_limit_exceeded")
 
 
@@ -352,3 +353,13 @@ def test_the_failed_logins_of_a_subnet_are_counted_together() -> None:
     ]
     assert (answers[:20].count(429), answers[20]) == (0, 429)
     assert world.ask("POST", "auth/cloud/login", form, "", "2001:db8:0:1::1").status != 429
+
+
+def test_a_source_that_invents_tokens_does_not_keep_operators_from_quotas_that_refuse_everything() -> None:
+    world = limited(path="", rate=0.001, interval=3600)
+    path = "sys/quotas/rate-limit/login"
+    for number in range(2 * int(OPERATORS)):
+        refused = world.ask("GET", path, token=f"invented{number}", address=ELSEWHERE)
+    assert refused.status == 429
+    assert world.ask("GET", path, address=ELSEWHERE).status == 429
+    assert [world.ask("GET", path, address=HOME).status for _ in range(3)] == [200] * 3
