@@ -10,6 +10,7 @@ from ..applied import PAGE, PATH, Folder, adopt_paths, claim, forget, is_folder_
 from ..errors import Code, Refused
 from ..forms import BOOLEAN, TEXT, FieldType, schemas, setting
 from ..messages import DELETE, LIST, NOTHING, READ, WRITE, Answer
+from ..mounts import SYSTEM
 from ..routing import Call, capture_name, route
 from ..store import keys
 
@@ -75,6 +76,8 @@ async def claim_folder(call: Call) -> Answer:
     folder_id = call.captures["name"]
     if not is_folder_id(folder_id):
         raise Refused(Code.NAME_INVALID, "the id of a folder is 32 hexadecimal digits in lower case")
+    if form.adopt and form.former:
+        _may_take(call, form.former)
     await claim(records, folder_id, form.path, form.host, adopts=form.adopt)
     if form.adopt and form.former:
         key = keys.applied(form.former.lower())
@@ -84,6 +87,12 @@ async def claim_folder(call: Call) -> Answer:
             await adopt_paths(records, folder_id, paths[start : start + PAGE])
         await records.update(key, FormerRecord, lambda _: None)
     return NOTHING
+
+
+def _may_take(call: Call, former: str) -> None:
+    """Refuse to take over a record that the caller may not write itself: it can be the record of another team."""
+    if not call.token.acl.allows(WRITE.value, f"{SYSTEM.path}/{PATH}/{former}"):
+        raise Refused(Code.PERMISSION_DENIED, '"former" needs update and sudo at its own path')
 
 
 @route(f"{PATH}/:name", DELETE)

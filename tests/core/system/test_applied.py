@@ -70,6 +70,24 @@ def test_a_token_without_sudo_at_sys_applied_can_neither_claim_nor_record() -> N
     assert made(world) == []
 
 
+def test_a_token_adopts_no_former_record_that_it_may_not_write() -> None:
+    """The record of another team names objects that the folder could prune then."""
+    world = claimed()
+    former = FormerRecord(("sys/policies/acl/theirs",))
+    world.perform(world.context.records.commit(Changes(puts={keys.applied("theirs"): former})))
+    world.must("POST", "sys/policies/acl/theirs", TEXT)
+    own = f'path "sys/applied/{FOLDER}" {{ capabilities = ["create", "read", "update", "sudo"] }}'
+    body = {"path": "/srv/moved", "host": "one", "adopt": True, "former": "Theirs"}
+    token = token_with(world, own)
+    assert world.refused("POST", f"sys/applied/{FOLDER}", body, token) == (403, "permission_denied")
+    folder = world.must("GET", f"sys/applied/{FOLDER}").data
+    assert (folder["paths"], folder["path"]) == ([], "/srv/shop")
+    assert world.must("GET", "sys/applied/theirs").data["paths"] == list(former.paths)
+    token = token_with(world, own + 'path "sys/applied/theirs" { capabilities = ["update", "sudo"] }')
+    world.must("POST", f"sys/applied/{FOLDER}", body, token)
+    assert made(world) == list(former.paths)
+
+
 def test_a_folder_deletes_with_the_rights_of_its_token() -> None:
     world = claimed()
     write(world, WEB)
