@@ -33,9 +33,9 @@ IN_USE_SECONDS: Final = 2.0
 """A connection that was idle, written to or worked on for less does not make room for another one of its own source;
 one that is open for less, and was never answered, not while another one is idle or has had its last answer."""
 
-RESERVE: Final = 512
-"""Descriptors that are kept for everything but connections of clients: the provider's, the store's, new ones that are
-about to be refused."""
+RESERVE: Final = 768
+"""Descriptors that are kept for everything but connections of clients: 5 lanes of 128 calls to the provider, the
+store's, new ones that are about to be refused."""
 
 LONGEST_PAUSE: Final = 0.25
 """Seconds between two looks at all connections for those that are late."""

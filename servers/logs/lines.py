@@ -142,7 +142,7 @@ SERVER_LINES: Final = (
         "connection limit lowered",
         "warning",
         ("wanted", "connection_limit", "descriptors"),
-        "Give the process more descriptors (`ulimit -n`, `LimitNOFILE`): `connection_limit` and 512 more; or lower "
+        "Give the process more descriptors (`ulimit -n`, `LimitNOFILE`): `connection_limit` and 768 more; or lower "
         "`connection_limit`.",
     ),
     Line(

@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from cloudid_servers.http1.connections import RESERVE
 from cloudid_servers.settings.master_key import CREDENTIAL
 from cloudid_servers.settings.settings import ServerSettings
 from tests.waiting import PATIENCE
@@ -30,7 +31,7 @@ def test_the_unit_fits_the_settings_of_the_server() -> None:
     assert setting("Type") == "notify"
     assert setting("LoadCredential").split(":") == [CREDENTIAL, f"/etc/cloudid/{CREDENTIAL}"]
     assert int(setting("TimeoutStopSec")) > usual.drain
-    assert int(setting("LimitNOFILE")) >= usual.connection_limit + 512
+    assert int(setting("LimitNOFILE")) >= usual.connection_limit + RESERVE
 
 
 def test_the_page_runs_commands_as_the_unit_does() -> None:
