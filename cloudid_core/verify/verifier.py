@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import msgspec
 from attrs import asdict
@@ -41,6 +41,8 @@ from .verdicts import NO_FACTS, Admitted, Facts, Identity, NeedsFacts, NotGiven,
 LONGEST_TOKEN: Final = 2**14
 NOT_SAID: Final = "-"
 """Stands in the form for a place that no claim names."""
+NO_BOUND: Final = "a role must have at least one bound constraint when creating/updating a role"
+"""How the refusal of a role without bounds begins."""
 PUBLIC_AUTHORITY: Final = LOGIN_HOSTS[0][0]
 CHINA: Final = LOGIN_HOSTS[2]
 
@@ -242,7 +244,7 @@ def _role(max_jwt_exp: int, **bounds: Iterable[str]) -> Role:
         role = Role(**parse(Role, {**lists, "max_jwt_exp": max_jwt_exp}).values)
         check_role(role)
     except errors.Refused as refusal:
-        raise ValueError(errors.reason_of(refusal).replace("a role must have", "give", 1)) from None
+        raise ValueError(errors.reason_of(refusal).replace(NO_BOUND, "give at least one bound constraint", 1)) from None
     return role
 
 
@@ -275,14 +277,15 @@ def _form(claims: Claims) -> LoginForm:
 
 
 def _identity(claims: Claims, members: Mapping[str, Any]) -> Identity:
-    roles = members.get("roles")
+    found = members.get("roles")
+    names = cast("list[object]", found) if isinstance(found, list) else []
     return Identity(
         tenant_id=claims.tenant_id,
         principal_id=claims.principal_id,
         app_id=claims.app_id,
         token_type=claims.token_type,
         groups=claims.groups,
-        roles=frozenset(role for role in roles if isinstance(role, str)) if isinstance(roles, list) else frozenset(),
+        roles=frozenset(name for name in names if isinstance(name, str)),
         machine_id=claims.machine.written if claims.machine else "",
         expires_at=claims.expires_at,
         claims=MappingProxyType(members),

@@ -93,7 +93,7 @@ PACKAGES: Final[Mapping[str, Package]] = MappingProxyType(
             ("cloudid_core/auth_method/*.py",),
             (
                 "tests/core/auth_method",
-                "tests/core/test_verify.py",
+                "tests/core/verify",
                 "tests/contract",
                 "tests/properties/test_login_oracle.py",
                 "tests/properties/test_never_again.py",

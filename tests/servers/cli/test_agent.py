@@ -141,7 +141,7 @@ def test_the_agent_ends_as_its_child(site: Site, tmp_path: Path) -> None:
         assert (process.returncode, out) == (code, "")
         reason = "error: the command cannot be started: /nowhere: No such file or directory\n"
         assert said(err)[0] == ISSUED[0]
-        assert err.endswith(reason) == (code == 1)
+        assert err.endswith(reason) == (code == 127)
 
 
 FAILING: Final[dict[str, list[tuple[int, Any]]]] = {
