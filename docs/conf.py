@@ -42,7 +42,7 @@ def parts(index: str) -> Iterator[tuple[str, list[str]]]:
         found = (normpath(f"docs/{page}") for page in _PAGE.findall(row["cell"] or ""))
         pages += (page for page in found if page not in seen)
         seen.update(pages)
-    yield part, [*pages, "CHANGELOG", "tests/contract/rows", "tests/mutants/survivors"]
+    yield part, [*pages, "CHANGELOG", "ROADMAP", "CODE_OF_CONDUCT", "tests/contract/rows", "tests/mutants/survivors"]
 
 
 def tree(caption: str, pages: list[str]) -> str:

@@ -22,6 +22,7 @@ DIFFERENCES: Final = tuple(
 """The points of the page; those that lead to the reference are tried where that is made."""
 
 TRIED: Final[dict[str, tuple[tuple[str, str, Any, int, str], ...]]] = {
+    "Credentials and tokens of a role that does not exist": (("GET", "cloud/creds/absent", None, 400, "role"),),
     "Deleting a role of a secrets engine": (("DELETE", "cloud/roles/absent", None, 404, "the role does not exist"),),
     "A role of a secrets engine needs": (
         ("POST", "cloud/roles/web", {"azure_groups": [{"group_name": "web-machines"}]}, 400, "azure_roles"),
