@@ -211,11 +211,13 @@ async def add_password(
 async def make_password(
     client: Client, object_id: str, *, name: str, starts_at: Instant, ends_at: Instant
 ) -> NewPassword:
-    """As `add_password`. One whose answer was lost is looked up by its name and removed, because nobody knows its text,
-    and another is added. If the first does not show, it was probably never made; should it show later, it is removed
-    with the other, because both have the same name.
+    """Add a password as `add_password` does, and replace one whose answer was lost.
 
-    `ProviderAmbiguous`: no time is left, or the answer to the other is lost, too. `ProviderProblem`: it was refused.
+    The text of a lost password is unknown, so it is looked up by its name and removed, and another one is added. If the
+    first does not show, it was probably never created. If it shows later, it is removed with the other one, because
+    both have the same name.
+
+    `ProviderAmbiguous`: no time is left, or the second answer is lost too. `ProviderProblem`: Azure refused it.
     """
     add = partial(add_password, client, object_id, display_name=name, starts_at=starts_at, ends_at=ends_at)
     try:

@@ -154,7 +154,7 @@ def forget_mount(caches: Caches, mount_id: str) -> None:
 
 
 def forget_troubles(caches: Caches, owners: frozenset[str], now: Instant) -> None:
-    """Drop what is known of mounts that are gone or configured anew, and of families that nothing has called since."""
+    """Drop what is known of mounts that are gone or reconfigured, and of families that nothing has called since."""
     for key in caches.provider_troubles:
         trouble: Trouble | None = caches.provider_troubles.peek(key)
         if trouble is not None and trouble.family is not Family.KEYS:

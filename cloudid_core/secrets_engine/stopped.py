@@ -32,7 +32,7 @@ PAGE: Final = 100
 COMPARED_AT_ONCE: Final = 10
 """How many roles are compared with the ceiling before other programs continue: each may have very many grants."""
 LOOK_SECONDS: Final = 5.0
-"""How long a report that nobody asked for waits for Azure."""
+"""How long a report that the caller did not request waits for Azure."""
 
 
 @define
