@@ -79,8 +79,8 @@ def test_nothing_is_wider_than_a_narrow_window(page: str, site: Browser) -> None
 
 def test_a_link_that_leads_nowhere_is_not_let_through(tmp_path: Path) -> None:
     links = ("docs/missing.md", "docs/README.md#missing", "#missing")
-    others = ("docs/README.md", "CHANGELOG.md", "ROADMAP.md", "CODE_OF_CONDUCT.md")
-    others += ("tests/contract/rows.md", "tests/mutants/survivors.md")
+    of_tests = ("tests/contract/rows.md", "tests/mutants/survivors.md")
+    others = ("docs/README.md", "CHANGELOG.md", "ROADMAP.md", "CODE_OF_CONDUCT.md", *of_tests)
     pages = dict.fromkeys(others, "# A page\n")
     pages["README.md"] = "# The site\n\n" + "\n".join(f"[A link]({link})" for link in links)
     for page, text in pages.items():
