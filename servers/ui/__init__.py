@@ -25,6 +25,7 @@ CODES: Final = "codes.json"
 TYPES: Final[Mapping[str, str]] = {
     "index.html": "text/html; charset=utf-8",
     "icon.svg": "image/svg+xml",
+    "icon-problem.svg": "image/svg+xml",
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     CODES: "application/json",

@@ -75,11 +75,11 @@ class Browser:
         return str(self.find(selector).value_of_css_property("background-color"))
 
     def log_in_and_be_refused(self) -> None:
-        """What there is to see: a login, a lease and a refusal."""
+        """Give the page something to show: a login, a lease and a refusal."""
         self.click("#log-in")
         self.until("#happened", "web is logged in")
-        self.click("#lend")
-        self.until("#happened", "Lent to the machine")
+        self.click("#issue")
+        self.until("#happened", "The machine holds credentials")
         self.driver.execute_script("document.querySelector('#machine').value = 'web-evil'")
         self.click("#log-in")
         self.until("#logins", "refused")
@@ -111,9 +111,9 @@ def browser(server: str = "trio") -> Iterator[Browser]:
 
 
 def screenshots(path: Path) -> None:
-    """The page after a login, a loan and a refusal: light at `path`; dark and narrow beside it where they are built."""
+    """Take the page after a login, a lease and a refusal: light at `path`, dark and narrow in `build`."""
     with browser() as page:
-        page.look_as("light", 1100, 750)
+        page.look_as("light", 1100, 860)
         page.sign_in()
         page.log_in_and_be_refused()
         page.unfold("#logins details")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from base64 import urlsafe_b64decode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,50 @@ from .browser import MISSING, ROOT_TOKEN, Browser, browser, window
 
 NEEDS = f"apt-get install chromium chromium-driver: {', '.join(MISSING)} missing"
 DEV = ("dev", "--root-token", ROOT_TOKEN, "--listen")
+WIDTHS = [320, 400, 800, 1200, 1300, 1600]
 STATIC = Path(__file__).parents[2] / "servers" / "ui" / "static"
+
+
+BROKEN_CODES = """
+const broken = [];
+for (const code of document.querySelectorAll("code")) for (const node of code.childNodes) {
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  const isWord = node.nodeType === Node.TEXT_NODE && !node.data.includes(" ");
+  if (isWord && range.getClientRects().length > 1) broken.push(node.data);
+}
+return broken
+"""
+"""Parts of paths and codes that take more than one line."""
+ROWS = """
+const cards = [...document.querySelectorAll("section:not([hidden])")].map((card) => card.getBoundingClientRect());
+const tops = [...new Set(cards.map((card) => card.top))];
+const rows = tops.map((top) => cards.filter((card) => card.top === top));
+const edge = Math.max(...cards.map((card) => card.right));
+if (rows.some((row) => Math.max(...row.map((card) => card.right)) < edge - 1)) throw new Error("a row has a hole");
+return rows.map((row) => row.length)
+"""
+"""How many cards each row has."""
+LISTS_LEASES = "\n".join(
+    f'path "sys/leases/lookup{rest}" {{ capabilities = ["list", "update", "sudo"] }}' for rest in ("", "/*")
+)
+READABLE = ("sys/health", "sys/mounts", "sys/auth", "sys/ha-status", "cloud/rotation")
+STUB = """
+const real = window.fetch;
+const answer = () => %s;
+window.fetch = (url, options) => url.includes("sys/ha-status") ? answer() : real(url, options);
+"""
+FAIL_NODES = STUB % "Promise.resolve(Response.json({ errors: ['the store is away'], codes: [] }, { status: 500 }))"
+HANG_NODES = (
+    STUB % "new Promise((resolve) => { window.release = () => { window.fetch = real; resolve(Response.json({})); }; })"
+)
+PASTE = """
+const { role, login } = document.querySelector("#why").elements;
+document.querySelector("#explanation").replaceChildren();
+[role.value, login.value] = arguments;
+login.dispatchEvent(new Event("input"));
+"""
+RETRY = "document.querySelector('#logins .inside > button').click()"
 
 
 @pytest.fixture(scope="module", params=["trio", pytest.param("aiohttp", marks=pytest.mark.long)])
@@ -56,36 +102,36 @@ def ask(page: Browser, path: str, method: str = "POST", **fields: object) -> Any
 
 
 @pytest.mark.tools
-def test_a_login_a_loan_that_ends_and_a_refusal_are_seen(fresh: Browser) -> None:
+def test_a_login_a_lease_that_ends_and_a_refusal_are_shown(fresh: Browser) -> None:
     page = fresh
     page.sign_in()
-    page.until("#state", "all is well")
+    page.until("#state", "healthy")
     page.log_in_and_be_refused()
     page.until("#leases", "cloud/creds/reader/")
     page.until("#objects", "1 × application")
     page.until("#logins", "bound_resource_group_mismatch")
     assert "prod-evil" in page.text("#logins .inside tbody tr")
-    assert "Fix: Add the group to `bound_resource_groups`" in page.text("#logins .inside .advice")
+    assert "Fix: Add the group to bound_resource_groups" in page.text("#logins .inside .advice")
     lease = page.driver.find_element(By.CSS_SELECTOR, "[data-ends]").get_attribute("data-id")
     ask(page, "sys/leases/revoke", lease_id=lease)
-    page.until("#leases", "Nothing is lent.")
+    page.until("#leases", "No leases.")
     page.until("#objects", "removed again: 4")
     told = page.driver.get_log("browser")  # type: ignore[no-untyped-call]
     assert [each for each in told if each["source"] != "network"] == [], "the page breaks its own policy for content"
 
 
 @pytest.mark.tools
-def test_the_provider_can_be_broken_and_mended(fresh: Browser) -> None:
+def test_azure_can_be_broken_and_repaired(fresh: Browser) -> None:
     fresh.sign_in()
-    fresh.until("#state", "all is well")
+    fresh.until("#state", "healthy")
     fresh.click("#break")
     fresh.until("#happened", "refuses every call")
-    fresh.click("#lend")
+    fresh.click("#issue")
     fresh.until("#happened", "provider")
     fresh.until("#happened", "(provider_failed)")
     fresh.driver.refresh()
     fresh.sign_in()
-    fresh.until("#break", "Mend the provider")
+    fresh.until("#break", "Repair Azure")
     fresh.click("#break")
     fresh.until("#happened", "works again")
 
@@ -93,7 +139,7 @@ def test_the_provider_can_be_broken_and_mended(fresh: Browser) -> None:
 @pytest.mark.tools
 def test_a_wrong_token_is_told_and_nothing_is_kept_of_a_right_one(fresh: Browser) -> None:
     fresh.sign_in("root.wrong")
-    fresh.until("#notice", "This token is not good")
+    fresh.until("#notice", "This token is not valid")
     assert not fresh.find("#mounts").is_displayed()
     fresh.sign_in()
     fresh.until("#mounts", "auth/cloud/")
@@ -125,7 +171,7 @@ def test_a_token_that_ends_meanwhile_is_told(fresh: Browser) -> None:
 @pytest.mark.tools
 def test_logins_go_on_below_a_line_that_was_unfolded_by_the_mouse(fresh: Browser) -> None:
     fresh.sign_in()
-    fresh.until("#state", "all is well")
+    fresh.until("#state", "healthy")
     fresh.log_in_and_be_refused()
     fresh.click("#logins summary")
     assert fresh.is_unfolded("#logins details")
@@ -147,15 +193,15 @@ def test_of_many_leases_each_is_told_from_the_others(fresh: Browser) -> None:
     assert len(set(rows)) == len(rows) == 100
     assert page.find("#leases").rect["height"] < 600
     ask(page, "sys/leases/revoke-prefix/cloud")
-    page.until("#leases", "Nothing is lent.")
+    page.until("#leases", "No leases.")
 
 
 @pytest.mark.tools
 def test_a_lease_that_cannot_be_ended_is_told_while_it_has_time_left(fresh: Browser) -> None:
     page = fresh
     page.sign_in()
-    page.until("#state", "all is well")
-    page.click("#lend")
+    page.until("#state", "healthy")
+    page.click("#issue")
     page.until("#leases", "cloud/creds/reader/")
     page.click("#break")
     page.until("#happened", "refuses every call")
@@ -211,7 +257,7 @@ def test_it_works_within_another_application(fresh: Browser, by: str) -> None:
     with served(by, application) as url:
         fresh.driver.get(f"{url}/cloudid/ui")
         fresh.sign_in()
-        fresh.until("#state", "all is well")
+        fresh.until("#state", "healthy")
         fresh.until("#mounts", "auth/cloud/")
         fresh.until("#machine", "web")
 
@@ -224,26 +270,28 @@ def test_a_server_that_is_gone_is_told_until_it_is_back() -> None:
             page = Browser(driver, running.url)
             driver.get(f"{page.url}/ui/")
             page.sign_in()
-            page.until("#state", "all is well")
+            page.until("#state", "healthy")
             page.until("#mounts", "auth/cloud/")
         page.until("#state", "no answer")
         assert page.find("#notice").is_displayed()
         assert "auth/cloud/" in page.text("#mounts")
         with Running("cloudid_servers.cli", *DEV, f"127.0.0.1:{running.port}"):
-            page.until("#state", "all is well")
+            page.until("#state", "healthy")
             assert not page.find("#notice").is_displayed()
 
 
 @pytest.mark.tools
-@pytest.mark.parametrize("width", [320, 1100])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_is_wider_than_the_window(fresh: Browser, width: int) -> None:
     fresh.look_as("light", width, 800)
     fresh.sign_in()
-    fresh.until("#state", "all is well")
+    fresh.until("#state", "healthy")
     fresh.log_in_and_be_refused()
     fresh.unfold("#logins details")
     fresh.until("#rotations", "idle")
     assert fresh.driver.execute_script("return document.documentElement.scrollWidth") <= width
+    assert fresh.driver.execute_script(BROKEN_CODES) == []
+    assert fresh.driver.execute_script(ROWS) == ([1] * 8 if width < 960 else [1] * 5 + [2, 1])
 
 
 @pytest.mark.tools
@@ -261,6 +309,179 @@ def test_it_is_dark_where_the_machine_is(fresh: Browser) -> None:
     light = fresh.colour("body")
     fresh.look_as("dark", 1100, 800)
     assert fresh.colour("body") != light
+
+
+@pytest.mark.tools
+def test_the_first_view_says_what_the_page_is_and_where_a_token_comes_from(fresh: Browser) -> None:
+    assert "health, leases, logins and rotations" in fresh.text("#sign-in")
+    assert "A token comes from cloudid login" in fresh.text("#sign-in")
+    assert fresh.find("#sign-in").is_displayed()
+    fresh.sign_in()
+    fresh.until("#state", "healthy")
+    assert not fresh.find("#sign-in").is_displayed()
+
+
+@pytest.mark.tools
+def test_a_rejected_credential_is_shown_by_rotation_title_and_icon(fresh: Browser) -> None:
+    fresh.sign_in()
+    fresh.until("#state", "healthy")
+    fresh.until("#rotations", "idle")
+    assert (fresh.driver.title, icon(fresh)) == ("cloudid", "icon.svg")
+    ask(fresh, "cloud/config", client_secret="wrong")
+    try:
+        with pytest.raises(httpx.HTTPStatusError):
+            ask(fresh, "cloud/creds/reader", "GET")
+        fresh.until("#rotations", "AADSTS7000215")
+        row = "#rotations tbody tr:last-child"
+        assert (fresh.text(f"{row} code"), fresh.text(f"{row} .pill")) == ("cloud/", "failing")
+        assert fresh.text(f"{row} .good") == ""
+        assert "POST cloud/config" in fresh.text("#health")
+        assert (fresh.driver.title, icon(fresh)) == ("⚠ 1 problem – cloudid", "icon-problem.svg")
+        assert httpx.get(f"{fresh.url}/ui/icon-problem.svg", **PATIENT).headers["content-type"] == "image/svg+xml"
+    finally:
+        ask(fresh, "cloud/config", client_secret=world(fresh)["applications"][0]["client_secret"])
+        ask(fresh, "cloud/creds/reader", "GET")
+    fresh.until("#state", "healthy")
+    wait_until(lambda: (fresh.driver.title, icon(fresh)) == ("cloudid", "icon.svg"))
+    ask(fresh, "sys/leases/revoke-prefix/cloud")
+
+
+@pytest.mark.tools
+def test_machines_of_one_name_differ_by_resource_group_or_subscription(fresh: Browser) -> None:
+    fresh.sign_in()
+    fresh.until("#state", "healthy")
+    fresh.log_in_and_be_refused()
+    fresh.until("#logins", "web in prod-evil")
+    fresh.until("#logins", "web in prod")
+    one, two = (f"/subscriptions/{name}/resourceGroups/prod/providers/a/b/web" for name in ("one", "two"))
+    script = "return machineOf(arguments[0], arguments[1]).map((part) => part.textContent).join('')"
+    assert fresh.driver.execute_script(script, one, [one, two]) == "web in prod, one"
+    assert fresh.driver.execute_script(script, one, [one]) == "web in prod"
+
+
+@pytest.mark.tools
+def test_a_check_that_is_not_decided_is_explained(fresh: Browser) -> None:
+    fresh.sign_in()
+    fresh.until("#state", "healthy")
+    fresh.log_in_and_be_refused()
+    assert "? is not decided: Azure was not asked" in fresh.text("#logins .legend")
+
+
+@pytest.mark.tools
+def test_breaking_azure_does_not_look_like_the_main_action(fresh: Browser) -> None:
+    fresh.sign_in()
+    fresh.until("#state", "healthy")
+    assert fresh.colour("#log-in") == fresh.colour("#why button")
+    assert fresh.colour("#break") == "rgba(0, 0, 0, 0)"
+
+
+@pytest.mark.tools
+def test_a_lease_shows_its_holder_and_since_when(fresh: Browser) -> None:
+    fresh.sign_in()
+    fresh.until("#state", "healthy")
+    fresh.log_in_and_be_refused()
+    fresh.until("#leases", "web in prod, as web")
+    assert re.search(r"\d s ago", fresh.text("#leases td[data-name=since]"))
+    fresh.click("#forget")
+    fresh.sign_in(limited_token(fresh, LISTS_LEASES))
+    fresh.until("#leases td[data-name=holder]", "not permitted")
+    ask(fresh, "sys/leases/revoke-prefix/cloud")
+
+
+@pytest.mark.tools
+def test_explain_takes_the_names_of_the_machine_from_its_token(fresh: Browser) -> None:
+    jwt = token_of_machine(fresh, "web")
+    claims = json.loads(urlsafe_b64decode(jwt.split(".")[1] + "=="))
+    body = {"role": "web", "jwt": jwt, "resource_group_name": "prod", "vm_name": "web"}
+    wrong = {**body, "vm_name": "other"}
+    fresh.sign_in()
+    fresh.until("#state", "healthy")
+    for text, role, verdict in (
+        (jwt, "web", "admitted"),
+        (json.dumps({"access_token": jwt}), "web", "admitted"),
+        (json.dumps(body), "", "admitted"),
+        (json.dumps(wrong), "", "refused vm_name_mismatch"),
+        (json.dumps(claims), "web", "undecided"),
+        (json.dumps({"claims": claims, "facts": {"machine": {"principals": [claims["oid"]]}}}), "web", "admitted"),
+    ):
+        explain(fresh, role, text)
+        fresh.until("#explanation", verdict)
+        assert fresh.find("#why [name=role]").get_attribute("value") == "web"
+    explain(fresh, "web", "{")
+    fresh.until("#explanation", "neither a token nor valid JSON")
+
+
+@pytest.mark.tools
+def test_a_refused_login_fills_the_form_and_is_tried_again(fresh: Browser) -> None:
+    fresh.sign_in()
+    fresh.until("#state", "healthy")
+    fresh.log_in_and_be_refused()
+    fresh.driver.execute_script(RETRY)
+    fresh.until("#explanation", "refused bound_resource_group_mismatch")
+    assert fresh.find("#why [name=role]").get_attribute("value") == "web"
+    ask(fresh, "auth/cloud/role/web", bound_resource_groups=["prod", "prod-evil"])
+    try:
+        fresh.click("#why button")
+        fresh.until("#explanation", "undecided")
+        assert "✗" not in fresh.text("#explanation")
+        assert "only Azure can decide" in fresh.text("#explanation")
+    finally:
+        ask(fresh, "auth/cloud/role/web", bound_resource_groups=["prod"])
+
+
+@pytest.mark.tools
+def test_what_is_not_permitted_or_failed_is_not_shown_as_empty(fresh: Browser) -> None:
+    fresh.sign_in(limited_token(fresh, "\n".join(f'path "{path}" {{ capabilities = ["read"] }}' for path in READABLE)))
+    fresh.until("#leases", "Not permitted: this token may not read sys/leases/lookup.")
+    fresh.until("#logins", "Not permitted: this token may not read sys/internal/recent-logins.")
+    fresh.until("#rotations", "auth/cloud/not permitted")
+    fresh.driver.execute_script(FAIL_NODES)
+    fresh.until("#nodes", "Failed: the store is away")
+    fresh.click("#forget")
+    fresh.sign_in(ask(fresh, "auth/token/create", policies=["default"])["auth"]["client_token"])
+    for card in ("rotations", "mounts", "leases", "nodes"):
+        fresh.until(f"#{card}", "Not permitted" if card != "nodes" else "Failed")
+
+
+@pytest.mark.tools
+def test_a_request_that_waits_shows_what_it_waits_for_and_how_long(fresh: Browser) -> None:
+    fresh.sign_in()
+    fresh.until("#nodes", "leads")
+    fresh.driver.execute_script(HANG_NODES)
+    wait_until(lambda: re.fullmatch(r"Waiting for GET sys/ha-status: [2-9] s", fresh.text("#waiting")))
+    assert fresh.find("#waiting").is_displayed()
+    fresh.until("#leases", "No leases.")
+    fresh.driver.execute_script("release()")
+    wait_until(lambda: not fresh.find("#waiting").is_displayed())
+
+
+def world(page: Browser) -> Any:
+    return cloud(page, "simulator/world")
+
+
+def cloud(page: Browser, path: str) -> Any:
+    """Read from the simulated Azure through the page's server."""
+    return httpx.get(f"{page.url}/ui/cloud/{path}", headers={OURS: "1"}, **PATIENT).json()
+
+
+def token_of_machine(page: Browser, name: str) -> str:
+    query = "api-version=2018-02-01&resource=https://management.azure.com/"
+    return str(cloud(page, f"machines/{name}/metadata/identity/oauth2/token?{query}")["access_token"])
+
+
+def limited_token(page: Browser, policy: str) -> str:
+    ask(page, "sys/policies/acl/limited", policy=policy)
+    return str(ask(page, "auth/token/create", policies=["limited"])["auth"]["client_token"])
+
+
+def icon(page: Browser) -> str:
+    return str(page.driver.execute_script("return document.querySelector('#icon').getAttribute('href')"))
+
+
+def explain(page: Browser, role: str, text: str) -> None:
+    """Paste a text into the form and submit it."""
+    page.driver.execute_script(PASTE, role, text)
+    page.click("#why button")
 
 
 def asked(target: str, method: str = "GET", *headers: str, page: Page | None = None) -> int | None:
@@ -335,9 +556,9 @@ def test_nothing_is_inline_and_nothing_comes_from_elsewhere() -> None:
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     texts = [path.read_text().replace("http://www.w3.org/2000/svg", "") for path in sorted(STATIC.iterdir())]
-    assert len(texts) == 4
+    assert len(texts) == 5
     assert not any(word in text for text in texts for word in ("http:", "style=", "onclick", "innerHTML", "Storage"))
-    assert sum(text.count("\n") for text in texts) <= 600
+    assert sum(text.count("\n") for text in texts) <= 720
 
 
 def test_it_is_off_unless_asked_for() -> None:
