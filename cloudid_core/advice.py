@@ -578,6 +578,11 @@ ADVICE: Final[Mapping[Code, Advice]] = {
         "Objects in Azure can be removed only while this exists.",
         "Revoke the leases, or use `force`, which leaves the objects in Azure.",
     ),
+    Code.APPLICATION_KEPT: Advice(
+        "The role names an app registration that the service created for a lease or for a role with `persist_app`.",
+        "Use an app registration of your own, or request credentials of the role that keeps this one.",
+        "LIST MOUNT/roles",
+    ),
     Code.CEILING_EXCEEDED: Advice(
         "The role asks for more than the mount's `allowed_…` fields permit.",
         "Request less, or change the mount's configuration.",

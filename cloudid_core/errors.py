@@ -176,6 +176,7 @@ class Code(Enum):
     REVOCATION_PENDING = 503, "the revocation is not complete yet; it goes on in the background"
     LEASES_ALIVE = 409, "leases, intents or roles still need this to remove what they have at the provider"
     SELF_TARGET = 403, "a role may not point at an application that this service proves itself with"
+    APPLICATION_KEPT = 403, "a role may not point at an app registration that another role or a lease keeps"
     CEILING_EXCEEDED = 403, "a role may not hand out more than the configuration of its mount allows"
     ROLE_CHANGE_PENDING = 503, "an earlier change of the role's application is still being completed or undone"
     ROLE_WITHOUT_TOKENS = 400, "the role gives no access tokens: it lists no token_scopes"

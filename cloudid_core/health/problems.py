@@ -179,6 +179,10 @@ class HealthProblem(Enum):
         Consequence.REFUSED,
     )
 
+    APPLICATION_KEPT = (
+        "the role {role} of {mount} points at the app registration that the role {keeper} of {keeping_mount} keeps",
+        "DELETE {mount}/{path}",
+    )
     AUDIT_KEYS_SECRET = (
         '{mount} asks audit devices for "{field}" unhashed, but holds a secret there: it stays hashed',
         'POST sys/mounts/{mount}/tune {{"{setting}": "…"}}',

@@ -70,7 +70,7 @@ async def self_targets(context: Context, mount_id: str = "") -> list[SelfTarget]
         identities = identities.of_mounts((mount_id,))
     targets: list[SelfTarget] = []
     for client_id in sorted(identities.client_ids):
-        targets += await _pointing_at(context, client_id, MOST_COUNTED - len(targets))
+        targets += await roles_pointing_at(context, client_id, MOST_COUNTED - len(targets))
     return targets
 
 
@@ -119,7 +119,7 @@ def _ids(client_id: str) -> tuple[str, ...]:
     return (client_id.lower(),) if client_id else ()
 
 
-async def _pointing_at(context: Context, client_id: str, most: int) -> list[SelfTarget]:
+async def roles_pointing_at(context: Context, client_id: str, most: int = MOST_COUNTED) -> list[SelfTarget]:
     """Stored roles that lend secrets of an application. What the index says is looked up: it may outlive a role."""
     mounts = (await mount_table(context.records)).record.by_id
     prefix, after = keys.targets(client_id), ""
@@ -128,7 +128,7 @@ async def _pointing_at(context: Context, client_id: str, most: int) -> list[Self
         after = page[-1]
         for key in page:
             mount_id, _, role = key.removeprefix(prefix).partition("/")
-            if mount_id in mounts and await _target(context, mounts[mount_id], role) == client_id:
+            if mount_id in mounts and await _target(context, mounts[mount_id], role) == client_id.lower():
                 targets.append(SelfTarget(mounts[mount_id], role, client_id))
     return targets[:most]
 

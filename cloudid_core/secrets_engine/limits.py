@@ -13,7 +13,7 @@ from attrs import frozen
 from ..context import Context
 from ..effects import Instant, Now
 from ..errors import Code, Refused
-from ..provider import Client, Rights, assignments, lending
+from ..provider import Application, Client, Rights, assignments, lending
 from ..store import NO_CHANGES, Changes
 from ..values import fold, have_common
 from .ceiling import Ceiling, check_ceiling
@@ -79,6 +79,17 @@ async def may_issue(context: Context, ceiling: Ceiling, client: Client, rights: 
     if ceiling.deny_privileged_roles:
         await _refuse_privileged(client, (definition for _, definition in rights.assignments))
     return grounds
+
+
+def refuse_kept(context: Context, application: Application) -> None:
+    """Refuse with `APPLICATION_KEPT` an existing application that this service has made.
+
+    It has the rights of the role or lease that keeps it. A ceiling compares the rights that a role asks for, not those
+    that an existing application already has.
+    """
+    names = (application.display_name, application.unique_name)
+    if any(name.startswith(context.marker_prefix) for name in names):
+        raise Refused(Code.APPLICATION_KEPT, '"application_object_id"')
 
 
 async def _refuse_privileged(client: Client, definition_ids: Iterable[str]) -> None:

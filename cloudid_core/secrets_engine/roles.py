@@ -62,7 +62,7 @@ from .grants import (
     resolve,
     resolve_roles,
 )
-from .limits import may_issue
+from .limits import may_issue, refuse_kept
 from .persistent_app import PersistentApp, forget, persist, pointing, require_changed, without_gone
 from .provisioning import SIGN_IN_AUDIENCES, provider_spelling
 from .token_secret import TokenSecret, forget_secret
@@ -277,7 +277,7 @@ async def write_role(call: Call) -> Answer:
     role = role if role.proof else evolve(role, proof=SECRET)
     check(role)
     require_issuer(context, role.proof)
-    role = await _resolved(client, role)
+    role = await _resolved(context, client, role)
     role = _without_what_is_over(role)
     if role.persistent_app and role.persistent_app.left:
         role = evolve(role, persistent_app=await without_gone(client, role.persistent_app))
@@ -322,12 +322,13 @@ def _changed_fields(stored: Role, given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if not (names_kept and name == "application_object_id")}
 
 
-async def _resolved(client: Client, role: Role) -> Role:
+async def _resolved(context: Context, client: Client, role: Role) -> Role:
     """The role with everything that it refers to as the provider has it; refused when something does not exist."""
     if role.application_object_id:
         application = await applications.find_application(client, role.application_object_id)
         if application is None:
             raise Refused(Code.REFERENCE_NOT_FOUND, '"application_object_id"')
+        refuse_kept(context, application)
         return evolve(role, client_id=application.client_id)
     return evolve(
         role,

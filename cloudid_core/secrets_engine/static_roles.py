@@ -39,7 +39,7 @@ from ..store import Changes, Found, keys, retry_on_conflict
 from ..values import DAY, LONGEST_INTERVAL, LONGEST_SECRET, Schedule, Secret
 from . import roles
 from .config import Config, clamped_warnings, in_use
-from .limits import may_issue
+from .limits import may_issue, refuse_kept
 from .persistent_app import pointing
 from .roles import OBJECT_ID, TOKEN_SCOPES, require_issuer
 
@@ -198,6 +198,7 @@ async def _write(call: Call) -> tuple[StaticRole, tuple[str, ...]]:
     application = await applications.find_application(client, role.application_object_id)
     if application is None:
         raise Refused(Code.REFERENCE_NOT_FOUND, '"application_object_id"')
+    refuse_kept(context, application)
     role = evolve(role, client_id=application.client_id)
     await may_issue(context, config, client, role.rights)
     _, planned = await replanned(context, mount.id, role, call.now, role=name)

@@ -14,7 +14,7 @@ from ..effects import Now, give_way
 from ..errors import CloudidError
 from ..forms import Json, schemas
 from ..messages import READ, Answer
-from ..mounts import Mount
+from ..mounts import SECRET, Mount
 from ..provider import Client, Rights
 from ..routing import Call, route
 from ..store import keys
@@ -96,6 +96,14 @@ async def newly_denied(context: Context, mount: Mount) -> list[str]:
         if any(definition is not None and definition.is_newly_privileged for definition in found):
             denied.append(name)
     return denied
+
+
+async def kept_applications(context: Context, mount: Mount) -> dict[str, str]:
+    """Return the client ids of the applications that roles with `persist_app` keep, by the names of the roles."""
+    if mount.kind != SECRET:
+        return {}
+    rights = await _rights(context, keys.roles(mount.id), Role, rights_of)
+    return {name: each.client_id for name, each in rights.items() if each.client_id and not each.application_id}
 
 
 async def count_stopped(context: Context, mount: Mount, deadline: Deadline) -> int:

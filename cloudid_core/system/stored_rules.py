@@ -28,8 +28,8 @@ from ..leases import Lease
 from ..mounts import AUTH, SECRET, SYSTEM, TOKEN, Mount, MountTable, mount_table
 from ..policies import Policy
 from ..quotas import LONGEST_BLOCK, Quotas
-from ..rotation import credential_risks, find_root, secret_risks, self_targets
-from ..secrets_engine import clamped_roles, count_open_audiences, newly_denied
+from ..rotation import credential_risks, find_root, roles_pointing_at, secret_risks, self_targets
+from ..secrets_engine import clamped_roles, count_open_audiences, kept_applications, newly_denied
 from ..store import keys
 from ..token_store import TokenRole
 from ..values import LONGEST_DELAY
@@ -184,6 +184,18 @@ async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
     return [{"mount": each.mount.path, "role": each.role, "path": each.path} for each in targets]
 
 
+async def roles_that_share_kept_applications(stored: Stored) -> Sequence[Occurrence]:
+    """Find roles that point at the application of a role with `persist_app`, and so give out that role's rights."""
+    found: list[Occurrence] = []
+    for mount in stored.table.live:
+        for keeper, client_id in (await kept_applications(stored.context, mount)).items():
+            for each in await roles_pointing_at(stored.context, client_id):
+                if (each.mount.id, each.role) != (mount.id, keeper):
+                    names = {"role": each.role, "mount": each.mount.path, "path": each.path}
+                    found.append({**names, "keeper": keeper, "keeping_mount": mount.path})
+    return found
+
+
 async def roles_that_take_over_identities(stored: Stored) -> Sequence[Occurrence]:
     """Roles that `deny_privileged_roles` refuses since it covers more than definitions that give rights to others."""
     mounts = [mount for mount in stored.table.live if mount.kind == SECRET]
@@ -212,6 +224,7 @@ RULES: Final = (
     StoredRule(HealthProblem.APPLIED_WITHOUT_SUDO, policies_without_sudo),
     StoredRule(HealthProblem.APPLIED_RECORD_UNADOPTED, unadopted_records),
     StoredRule(HealthProblem.SELF_TARGET, roles_that_lend_the_service),
+    StoredRule(HealthProblem.APPLICATION_KEPT, roles_that_share_kept_applications),
     StoredRule(HealthProblem.SECRET_TTL_CLAMPED, roles_with_long_lives),
     StoredRule(HealthProblem.PRIVILEGED_ROLE, roles_that_take_over_identities),
     StoredRule(HealthProblem.AUDIENCE_OPEN, open_audiences),

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from cloudid_core.effects import Commit
+from cloudid_core.health.problems import HealthProblem
 from cloudid_core.testing import Fault, FaultKind
-from tests.engines import CREDS, ROLE, SecretsEngine, configured_engine
+from tests.engines import CONFIG, CREDS, EVERYTHING, ROLE, SecretsEngine, configured_engine
 
 
 @pytest.fixture
@@ -37,6 +38,7 @@ def wait(engine: SecretsEngine) -> None:
         engine.advance(60)
 
 
+KEPT = (403, "application_kept")
 WHOLE = Counter(application=1, principal=1, assignment=1, membership=1)
 
 
@@ -226,3 +228,38 @@ def test_a_role_that_cannot_be_stored_leaves_no_application() -> None:
     assert engine.ask("GET", ROLE).status == 404
     settle(engine)
     assert engine.is_clean()
+
+
+@pytest.mark.parametrize("ceiling", [{}, EVERYTHING])
+@pytest.mark.parametrize("path", ["cloud/roles/thief", "cloud/static-roles/thief"])
+def test_no_role_gives_out_secrets_of_an_application_that_another_role_keeps(
+    engine: SecretsEngine, path: str, ceiling: dict[str, Any]
+) -> None:
+    """A ceiling that allows every application does not allow the rights of another team's role."""
+    engine.must("POST", CONFIG, ceiling)
+    (kept,) = engine.alive("application")
+    for object_id in (kept.id, kept.id.upper()):
+        assert engine.refused("POST", path, {"application_object_id": object_id}) == KEPT
+    shown = engine.shown_role()["application_object_id"]
+    engine.must("POST", ROLE, {"application_object_id": shown, "ttl": 60})
+
+
+def test_no_role_gives_out_secrets_of_an_application_that_a_lease_keeps(engine: SecretsEngine) -> None:
+    (kept,) = engine.alive("application")
+    engine.must("POST", "cloud/roles/fresh", {"azure_roles": engine.grants()})
+    engine.must("GET", "cloud/creds/fresh")
+    (made,) = (each for each in engine.alive("application") if each.id != kept.id)
+    assert engine.refused("POST", "cloud/roles/thief", {"application_object_id": made.id}) == KEPT
+
+
+def test_health_names_a_stored_role_that_points_at_an_application_which_another_role_keeps(
+    engine: SecretsEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (kept,) = engine.alive("application")
+    with monkeypatch.context() as earlier:
+        earlier.setattr("cloudid_core.secrets_engine.roles.refuse_kept", lambda *_: None)
+        engine.must("POST", "cloud/roles/thief", {"application_object_id": kept.id})
+    engine.perform(engine.service.upkeep())
+    [occurrence] = engine.service.context.node.problems[HealthProblem.APPLICATION_KEPT]
+    named = {"mount": "cloud", "role": "thief", "path": "roles/thief"}
+    assert occurrence == {**named, "keeper": ROLE.rpartition("/")[2], "keeping_mount": "cloud"}
