@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
+
+from attrs import define, field
 
 from .background import Loop, leave, refresh_cluster_view
 from .caches import Caches
@@ -29,6 +31,7 @@ from .errors import (
     HostFailure,
     RecordFailed,
     Refused,
+    StoreFailed,
     TimeIsUp,
     drop_tracebacks,
 )
@@ -86,6 +89,8 @@ STATE_TARGETS: Final = frozenset(
 
 CLIENT_ERRORS: Final = frozenset({Code.MALFORMED_REQUEST.status, Code.LOGIN_REFUSED.status, Code.BODY_TOO_LARGE.status})
 """Statuses of refused logins that count toward the throttle. Quotas and failures of store and provider have others."""
+
+T = TypeVar("T")
 
 __all__ = ["Service", "initialise", "open_service"]
 
@@ -339,28 +344,40 @@ class Service:
                     self._owed.pop(name, None)
 
     async def _keep_up(self) -> Instant:
-        again = await refresh_cluster_view(self.context)  # first, since health rests on it
-        await self._give_back_owed()
-        await try_devices_again(self.context)
+        steps = Steps()
+        again = await steps.take(refresh_cluster_view(self.context))  # first, since health rests on it
+        await steps.take(self._give_back_owed())
+        await steps.take(try_devices_again(self.context))
         now = await Now()
         was_set_back = now + REFRESH_PAUSE < self._refresh_at
         if was_set_back:
             self.context.node.count_again_at = 0.0
-            await keep_signing_keys(self.context)
+            await steps.take(keep_signing_keys(self.context))
         if was_set_back or now >= self._refresh_at:
-            await keep_plans(self.context)
-            await keep_identities(self.context)
-            if not self._audiences_are_listed:
-                await find_open_audiences(self.context)
-                self._audiences_are_listed = True
-            await refresh_ahead(self.context.settings, self.context.caches)
-            await self.context.records.learn_keys()
-            self._refresh_at = await Now() + REFRESH_PAUSE
+            await steps.take(self._refresh())
         if was_set_back or await Now() >= self._prove_at:
-            self._prove_at = await prove_credentials(self.context)
+            self._prove_at = await steps.take(prove_credentials(self.context)) or self._prove_at
         if was_set_back or await Now() >= self._look_at:
-            self._look_at = await stored_rules.look(self.context, (*stored_rules.RULES, *TROUBLES))
-        return again
+            rules = (*stored_rules.RULES, *TROUBLES)
+            self._look_at = await steps.take(stored_rules.look(self.context, rules)) or self._look_at
+        steps.raise_first()
+        return again or now
+
+    async def _refresh(self) -> None:
+        """Keep plans, identities, caches and keys fresh. All of them are tried again soon if one fails."""
+        steps = Steps()
+        await steps.take(keep_plans(self.context))
+        await steps.take(keep_identities(self.context))
+        await steps.take(self._list_audiences())
+        await steps.take(refresh_ahead(self.context.settings, self.context.caches))
+        await steps.take(self.context.records.learn_keys())
+        steps.raise_first()
+        self._refresh_at = await Now() + REFRESH_PAUSE
+
+    async def _list_audiences(self) -> None:
+        if not self._audiences_are_listed:
+            await find_open_audiences(self.context)
+            self._audiences_are_listed = True
 
     async def stop(self) -> None:
         """End this node's background work, so that another node does it at once, take the node off the list, and give
@@ -371,6 +388,31 @@ class Service:
         await self._background.stop()
         await leave(self.context)
         await self._give_back_owed()
+
+
+@define
+class Steps:
+    """Steps that do not depend on each other: when one fails, as on a damaged entry, the others still run.
+
+    Only a store that does not answer ends them all, because each would wait for it again.
+    """
+
+    failures: list[CloudidError] = field(factory=list)
+
+    async def take(self, step: Program[T]) -> T | None:
+        """Return what a step returns; `None` if it fails."""
+        try:
+            return await step
+        except StoreFailed:
+            raise
+        except CloudidError as failure:
+            self.failures.append(failure)
+            return None
+
+    def raise_first(self) -> None:
+        """Raise the first failure, if there is one."""
+        if self.failures:
+            raise self.failures[0]
 
 
 def _end_of(exchange: Exchange) -> Refused:

@@ -10,10 +10,11 @@ import pytest
 
 from cloudid_core import Request, Response, Secret, Service, Settings, initialise, open_service, run_now
 from cloudid_core.dispatch import UNASKED
-from cloudid_core.errors import RecordFailed, Refused, StoreFailed
+from cloudid_core.errors import EntryDamaged, RecordFailed, Refused, StoreFailed
 from cloudid_core.events import Event, LeadershipTaken, RequestAnswered
 from cloudid_core.health.node import SEVERAL
 from cloudid_core.health.problems import HealthProblem
+from cloudid_core.store import keys
 
 from .never_waits import NeverWaits
 
@@ -110,6 +111,16 @@ def test_background_work_that_fails_again_and_again_is_in_health(work: str) -> N
             run_now(getattr(service, work)(), host)
         is_told = HealthProblem.BACKGROUND_FAILING in service.context.node.problems
         assert is_told == (round_ == SEVERAL - 1)
+
+
+def test_a_damaged_entry_does_not_keep_other_steps_of_a_round_from_running() -> None:
+    """The first step cannot read who leads. Health rests on the last one, the look at what is stored."""
+    host = NeverWaits()
+    service = _open(host)
+    host.store.commit({}, {keys.LEADER_TERM: b"damaged", keys.applied("shop"): b"of an earlier version"}, ())
+    with pytest.raises(EntryDamaged):
+        run_now(service.upkeep(), host)
+    assert HealthProblem.APPLIED_RECORD_UNADOPTED in service.context.node.problems
 
 
 def test_a_wrong_master_key_opens_nothing() -> None:
