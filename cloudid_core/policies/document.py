@@ -61,6 +61,9 @@ KEYS: Final[Mapping[str, str]] = {
 }
 """What the block of a rule may have."""
 
+CAPABILITIES_ALONE: Final = frozenset({"capabilities"})
+"""What most rules have. A policy may hold thousands, so the rest is not looked for."""
+
 Values = Mapping[str, tuple[Json, ...]]
 """Parameter names in lower case, and the values that each may or may not have; none: any value."""
 
@@ -193,7 +196,7 @@ def _rule(pattern: str, block: dict[str, Json]) -> Rule:
     if not block.keys() <= KEYS.keys():
         raise ValueError("the keys are " + ", ".join(sorted(KEYS)))
     rule = Rule(pattern.removeprefix("/"), _capabilities(block))
-    if rule.capabilities == DENY:
+    if rule.capabilities == DENY or block.keys() == CAPABILITIES_ALONE:
         return rule
     rule = evolve(
         rule,
