@@ -53,7 +53,7 @@ told = { PYTHONUNBUFFERED=1 $(1) 2>&1; echo "exit $$?"; } | tee $(VENV)/pip.log 
 	esac; done; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak fuzz mutants advisories terraform docs site screenshot bench \
+.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak fuzz mutants advisories terraform chart docs site screenshot bench \
 	figures wheel dist release lint-workflows lock clean
 
 help: ## List the targets
@@ -117,6 +117,13 @@ advisories: $(READY) ## Compare what is installed, pinned and admitted with the 
 
 terraform: $(READY) ## Take everything that Terraform makes through its whole life, with the provider in the folder MIRROR
 	@$(BIN)/python -m pytest tests/terraform --terraform-mirror "$(MIRROR)"
+
+chart: $(READY) ## Render the Helm chart and check it with Kubernetes' schemas; builds Helm with Go where it is missing (minutes)
+	@command -v helm >/dev/null || { command -v go >/dev/null || { echo 'Go is needed: https://go.dev/doc/install' >&2; exit 1; }; \
+		echo 'Building Helm ...' >&2; GOBIN=$(CURDIR)/build go install helm.sh/helm/v3/cmd/helm@v3.16.4; }
+	@$(BIN)/python -c 'import kubernetes_validate' 2>/dev/null || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt kubernetes-validate
+	@PATH="$(CURDIR)/build:$$PATH" $(BIN)/python -m pytest -q tests/hosting
 
 docs: $(READY) ## Print the reference pages from the tables
 	@$(BIN)/python -m tests.reference.pages

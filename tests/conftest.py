@@ -37,7 +37,7 @@ LEAST_WORKERS = 4
 """So many even on two cores: half the time of the tests is spent waiting for servers."""
 
 FOLDER = Path(__file__).parent
-TOOLS = ("clients", "nodes", "release", "stores", "terraform")
+TOOLS = ("clients", "hosting", "nodes", "release", "stores", "terraform")
 """Folders whose tests need more than Python."""
 
 DATABASES = {"cluster", "databases"}

@@ -24,10 +24,10 @@ STORE: Final = "postgresql://cloudid@db.example.com/cloudid?sslmode=verify-full"
 REQUIRED: Final = ("--set", "image.repository=example.azurecr.io/cloudid", "--set-string", f"store={STORE}")
 EVERYTHING: Final = ("--set", "serviceMonitor.enabled=true", "--set-string", "workloadIdentityClientId=1")
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("helm") is None,
-    reason="helm is missing: run `go install helm.sh/helm/v3/cmd/helm@latest` and put it on the PATH",
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(shutil.which("helm") is None, reason="helm is missing: `make chart` builds it"),
+]
 
 
 def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -51,7 +51,9 @@ def test_helm_accepts_the_chart() -> None:
 
 @pytest.mark.parametrize("family", ["IPv4", "IPv6", "Dual"])
 def test_kubernetes_schemas_accept_every_resource(family: str) -> None:
-    schemas = pytest.importorskip("kubernetes_validate", reason="run `pip install kubernetes-validate`")
+    schemas = pytest.importorskip(
+        "kubernetes_validate", reason="kubernetes-validate is missing: `make chart` installs it"
+    )
     for found in rendered(*EVERYTHING, "--set", f"ipFamily={family}"):
         if found["kind"] != "ServiceMonitor":  # of the Prometheus operator, which has schemas of its own
             schemas.validate(found, KUBERNETES, strict=True)
