@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import httpx
@@ -17,6 +17,7 @@ from cloudid_core.values.secret import Secret
 from cloudid_servers.provider_simulator import APP_ROLES
 from cloudid_servers.transcripts import Tenant, record, unlike_the_tables
 from tests.engines import EVERYTHING
+from tests.servers.cli.shell import Shell, Shown
 from tests.servers.running import SERVERS, Running, initialise, wait_until
 from tests.servers.story import RESOURCE, login_form
 from tests.waiting import PATIENT
@@ -117,6 +118,26 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             served = Served(host, running, client, world, second_secret(host))
             served.configure()
             yield served
+
+
+Connect: TypeAlias = Callable[[str, str], Shown]
+"""`cloudid connect azure` for a mount, with a client secret."""
+
+
+@pytest.fixture
+def connect(
+    served: Served, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> Connect:
+    cloudid = Shell(served.running.url, monkeypatch, capfd)
+    cloudid.set(VAULT_TOKEN=served.client.headers["X-Service-Token"], HOME=str(tmp_path))
+
+    def connect(mount: str, secret: str) -> Shown:
+        (tmp_path / "secret").write_text(secret)
+        tenant = ["--tenant", served.world["tenant"], "--subscription", served.world["subscriptions"][0]]
+        application = ["--client-id", served.config["client_id"], "--client-secret", str(tmp_path / "secret")]
+        return cloudid("connect", "azure", mount, *tenant, *application, "--wait", "0", "--format", "json")
+
+    return connect
 
 
 def second_secret(host: Replay) -> str:
@@ -288,6 +309,29 @@ def test_the_root_secret_is_rotated(served: Served) -> None:
     served.must("POST", "cloud/rotate-root")
     assert served.must("GET", "cloud/rotation")["data"]["phase"] == "overlapping"
     assert (served.host.unknown, served.host.untold) == ([], [])
+
+
+@pytest.mark.parametrize("mount", ["cloud", "auth/cloud"])
+def test_a_tenant_is_connected_and_its_rights_are_read(served: Served, connect: Connect, mount: str) -> None:
+    served.configure()
+    kept, secret = served.config["client_secret"], served.login_secret
+    shown = connect(mount, kept if mount == "cloud" else secret)
+    proof = {row["what"]: row["granted"] for row in shown.json["proof"]}
+    assert (shown.code, set(proof.values())) == (0, {"✓"}), shown.out
+    assert proof.keys() > {"token", "directory"}, shown.out
+    assert (served.host.unknown, served.host.untold) == ([], [])
+
+
+@pytest.mark.parametrize("mount", ["cloud", "auth/cloud"])
+def test_a_tenant_that_refuses_the_secret_leaves_a_mount_as_it_was(
+    served: Served, connect: Connect, mount: str
+) -> None:
+    served.configure()
+    before = served.must("GET", f"{mount}/config")["data"]
+    with served.host.trouble(Trouble("POST login .*", error_of(401, "AADSTS7000215"), times=100)):
+        shown = connect(mount, "refused")
+    assert (shown.code, "AADSTS7000215" in shown.err) == (1, True), shown.err
+    assert served.must("GET", f"{mount}/config")["data"] == before
 
 
 def test_everything_that_is_recorded_of_a_tenant_is_in_the_tables(tmp_path: Path) -> None:

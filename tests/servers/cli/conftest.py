@@ -32,7 +32,7 @@ def nothing_inherited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def cloudid(
     site: Site, nothing_inherited: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Shell:
-    return Shell(site, monkeypatch, capfd)
+    return Shell(site.url, monkeypatch, capfd)
 
 
 @pytest.fixture

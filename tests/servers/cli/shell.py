@@ -11,8 +11,6 @@ from attrs import frozen
 from cloudid_servers.cli.main import PROGRAM, commands
 from cloudid_servers.terminal import run
 
-from ..client_site import Site
-
 
 @frozen
 class Shown:
@@ -28,9 +26,9 @@ class Shown:
 class Shell:
     """Runs commands in this process."""
 
-    def __init__(self, site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch, self._capsys = monkeypatch, capsys
-        self.set(VAULT_ADDR=site.url)
+        self.set(VAULT_ADDR=url)
 
     def set(self, **variables: str) -> None:
         for name, value in variables.items():
