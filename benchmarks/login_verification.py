@@ -45,7 +45,7 @@ from cloudid_core.caches import Caches
 from cloudid_core.context.context import Context
 from cloudid_core.deadline import Deadline
 from cloudid_core.forms.fields import parse
-from cloudid_core.mounts import MountTable, mount_table
+from cloudid_core.mounts import MountTable, View, mount_table
 from cloudid_core.provider.signing_keys import KeySet
 from cloudid_core.routing.routes import Call
 from cloudid_core.store.records import Found
@@ -167,7 +167,7 @@ def call_of(member: Member, context: Context, mounts: Found[MountTable]) -> Call
         deadline=Deadline(now + 3600),
         now=now,
         request_id="",
-        mounts_version=mounts.version,
+        view=View(mounts, mounts.expected, is_fresh=False),
     )
 
 

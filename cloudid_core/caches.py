@@ -147,8 +147,8 @@ class Caches(JwtCaches):
         """When each mount last got or was refused an access token, by mount and version of its configuration."""
         self.removed_certificates: Bounded[tuple[str, str], float] = Bounded(1024)
         """When this node removed certificates, by the application's object id and their names."""
-        self.destinations: Bounded[Hashable, Any] = Bounded(1024)
-        """Where requests lead, by method and target; each knows the version of the table of mounts that it rests on."""
+        self.direct_routes: Bounded[str, Any] = Bounded(1)
+        """The table of mounts that this node read last, and where requests lead in it that need not read it again."""
         self.quotas: Bounded[str, Any] = Bounded(1)
         """All quotas, and when they were read."""
         self.requests: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)

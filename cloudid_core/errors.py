@@ -326,10 +326,6 @@ class ProviderAmbiguous(CloudidError):
         super().__init__(reason)
 
 
-class MountsChanged(CloudidError):
-    """The table of mounts is not the one that a request was dispatched by. The request starts again."""
-
-
 class HostFailure(CloudidError):
     """The host could not perform an effect."""
 

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
+import msgspec
 from attrs import evolve, field, frozen
 
 from .audit import Device
 from .effects import Instant
-from .errors import Code, MountsChanged, Refused
+from .errors import Code, Conflict, Refused
 from .events import DeviceChanged, Event, MountChanged
 from .settings import Settings
 from .store import Changes, Found, Records, keys, retry_on_conflict
@@ -227,12 +228,24 @@ def last_mount_table(records: Records) -> Found[MountTable] | None:
     return records.last_found(keys.MOUNTS, MountTable)
 
 
-async def unchanged_mounts(records: Records, version: int) -> Found[MountTable]:
-    """The table as it stands; `MountsChanged` unless it is still at this version."""
-    found = await mount_table(records)
-    if found.version != version:
-        raise MountsChanged("the table of mounts has another version")
-    return found
+class View(msgspec.Struct):
+    """The entries that a request rests on: the table of mounts, and all that its program reads after it.
+
+    A program of a route with `rests_on_view` may use entries as this node read them last, so that it reads nothing. It
+    adds to `expects` what it uses and expects all of that in its commit. An outdated view has no effect: dispatch gives
+    no refusal before it has looked whether the entries are still the same, and runs the program again if not.
+    """
+
+    mounts: Found[MountTable]
+    expects: Mapping[str, int]
+    """The versions of the entries."""
+    is_fresh: bool = True
+    """All of it was read for this request, or is to be. Otherwise the program may use what is cached."""
+
+    async def verify(self, records: Records) -> None:
+        """Raise `Conflict` if the store has newer versions. This is one read, whatever the entries are."""
+        if not await records.are_at(self.expects):
+            raise Conflict("a view is out of date")
 
 
 async def require_live(records: Records, mount: Mount) -> Found[MountTable]:

@@ -154,8 +154,12 @@ class AuditContext(msgspec.Struct):
     """The devices that take entries."""
     headers: Mapping[str, bool]
     """Which headers go on record, and whether their values are hashed."""
+    version: int
+    """The version of the table of mounts that says so."""
     decision: Decision | None = None
     """What the request's program decided, if it tells."""
+    is_received: bool = False
+    """The entry of the request is written, before the one of its response."""
     common: Sequence[tuple[msgspec.Raw, msgspec.Raw]] = ()
     """For each device that takes entries, the members `auth` and `request`, which both entries of the request have."""
 

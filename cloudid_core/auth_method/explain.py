@@ -72,6 +72,7 @@ async def explain_login(call: Call) -> Answer:
         raise Refused(Code.FIELDS_EXCLUSIVE, '"jwt" and "facts": the provider tells the facts of a token')
     mounts = await mount_table(call.context.records)
     snapshot = await read_snapshot(call.context, mounts, call.mount.id, form.role.lower())
+    call.view.expects = snapshot.expects
     role = snapshot.role
     warnings: tuple[str, ...] = ()
     if form.claims is not None:

@@ -4,9 +4,8 @@ First the mount accepts the token: signature, issuer, tenant, audience, times. A
 with the same keys, so a signature alone proves nothing. Only then does anything depend on the role: its existence, the
 source address, the bounds. Checks that need no network come first; the decision itself is one pure function.
 
-A token is committed, and a refusal given, only if configuration, role and mount have not changed since the decision
-read them: otherwise the login starts again. Where the mounts have changed, the whole request does: dispatch looks up
-the route and the audit devices anew.
+It is written against a view of mount, configuration and role, which may be cached. Its commit expects the view;
+dispatch verifies it before a refusal, and runs the login again on a fresh view where it was out of date.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from ..effects import Instant, RandomBytes, Record
 from ..errors import Code, Conflict, Refused, StoreFailed
 from ..events import MachineClaimIgnored
 from ..messages import Answer
-from ..mounts import unchanged_mounts
 from ..provider import (
     PROVIDER_FAILURES,
     Client,
@@ -35,7 +33,7 @@ from ..provider import (
 from ..provider.signing_keys import signing_keys
 from ..routing import Call
 from ..settings import Settings
-from ..store import NONCE_SIZE, Changes, retry_on_conflict
+from ..store import NONCE_SIZE, Changes
 from ..tokens import RANDOM_SIZE
 from ..tokens.issue import issue
 from ..values import network
@@ -44,7 +42,7 @@ from .decision import NO_FACTS, NOT_ASKED, Facts, Needs, Verified, decide
 from .explanation import Case, Trust, explanation_of, record_key
 from .form import LoginForm, validate
 from .roles import Role
-from .snapshot import MountSnapshot, Snapshot, read_mount, read_role
+from .snapshot import MountSnapshot, Snapshot, take_mount, take_role
 from .verification import UnknownKey, verify_login_jwt
 
 AFTER_SIGNATURE: Final = frozenset(
@@ -65,108 +63,86 @@ _NO_FORM: Final = LoginForm()
 async def log_in(call: Call) -> Answer:
     """Answer a login with a token, or refuse it with the code of the check that failed.
 
-    `MountsChanged`, before anything was written, when the table of mounts is not the one that dispatch used.
+    Until the mount has accepted the token, nothing reads, caches or notes the role that the form names: the work would
+    show which roles exist to every caller, or to the machines of all tenants.
     """
     form = call.form(LoginForm)
     try:
         validate(form)
     except Refused:
         call.proven.has_invalid_form = True
-        await unchanged_mounts(call.context.records, call.mounts_version)
         raise
-    base: MountSnapshot | None = call.context.caches.login_mounts.peek(call.mount.id)
-    if base is not None and base.mounts_version == call.mounts_version:
-        try:
-            return await _log_in_on(base, call, form)
-        except Conflict:
-            pass  # a snapshot is out of date
-    return await _log_in_anew(call, form)
-
-
-@retry_on_conflict
-async def _log_in_anew(call: Call, form: LoginForm) -> Answer:
+    base = await take_mount(call)
+    claims, key_set = await accepted_claims(call, form, base)
+    call.proven.principal_id = claims.principal_id
+    if claims.machine is not None:
+        call.proven.resource_id = claims.machine.written
+    if call.count_role is not None:
+        call.count_role()
+    snapshot = await take_role(call, base, form.role.lower())
+    verdict, facts = await admitted(call, snapshot, claims, form, key_set)
+    settings = call.context.settings
+    case = partial(_case, settings, snapshot, claims, facts, form, key_set, call.now, call.remote_address)
     if call.trail is not None:
-        call.trail.decision = None  # the one before does not count
-    call.proven.principal_id, call.proven.resource_id, call.proven.case = "", "", None
-    call.proven.lacks_role = call.proven.is_verified = False
-    mounts = await unchanged_mounts(call.context.records, call.mounts_version)
-    base = await read_mount(call.context, mounts, call.mount.id)
-    return await _log_in_on(base, call, form, is_anew=True)
+        kind = record_key(claims, form, verdict)
+        if (decision := snapshot.admitted.get(kind)) is None:
+            decision = snapshot.admitted[kind] = explanation_of(case()).decision
+        call.trail.decision = decision
+    answer = await _issue(call, snapshot, claims, verdict)
+    form.jwt, call.proven.case = "", case  # what is remembered of a login holds no JWT
+    return answer
 
 
-async def _log_in_on(base: MountSnapshot, call: Call, form: LoginForm, is_anew: bool = False) -> Answer:
-    """The answer under a snapshot of the mount. `Conflict` when what was read is out of date; a refusal does not count
-    then. `is_anew`: a cached role may be what was out of date.
-
-    Until the mount has accepted the token, nothing reads, caches or notes the role that the form names: the work would
-    show which roles exist to every caller, or to the machines of all tenants.
-    """
-    settings, proven = call.context.settings, call.proven
+async def accepted_claims(call: Call, form: LoginForm, base: MountSnapshot) -> tuple[Claims, KeySet]:
+    """The claims of a token that the mount accepts, and the keys it was verified with."""
+    proven, settings = call.proven, call.context.settings
     try:
         claims, key_set = await verified_claims(call, form, base)
-        try:
-            check_claims(
-                claims,
-                now=call.now,
-                leeway=settings.leeway,
-                audience=base.config.resource,
-                issuers=key_set.issuers,
-                tenant_id=key_set.tenant_id,
-            )
-        except Refused:
-            proven.case = partial(_token_case, claims, trust_of(settings, base, key_set), call.now)
-            raise
-    except (Refused, *PROVIDER_FAILURES) as failure:
-        proven.is_verified = isinstance(failure, Refused) and failure.code in AFTER_SIGNATURE
-        await base.confirm()
+    except Refused as refusal:
+        proven.is_verified = refusal.code in AFTER_SIGNATURE
         raise
-    proven.principal_id = claims.principal_id
-    if claims.machine is not None:
-        proven.resource_id = claims.machine.written
-    if call.count_role is not None:
-        try:
-            call.count_role()
-        except Refused:
-            await base.confirm()
-            raise
-    snapshot = base.roles.peek(form.role.lower())
-    if snapshot is None or is_anew:
-        proven.lacks_role = True  # until it is found, which the store may prevent
-        snapshot = await read_role(base, form.role.lower())
-        proven.lacks_role = not snapshot.has_role
     try:
-        role, facts = snapshot.role, facts_at_hand(base.identity, claims, call.now)
-        try:
-            if role.token_bound_cidrs and not network.contains(role.token_bound_cidrs, call.remote_address):
-                raise Refused(Code.SOURCE_ADDRESS_REFUSED)
-            if role.max_jwt_exp:
-                check_lifetime(claims, call.now, role.max_jwt_exp)
-            if claims.other is not None:
-                await Record(_ignored(claims.other, call, snapshot))
-            verdict = decide(claims, facts, role.bounds, form, settings.machine_check)
-            if type(verdict) is Needs:
-                facts = await fetched_facts(call, snapshot, claims, facts, verdict)
-                verdict = decide(claims, facts, role.bounds, form, settings.machine_check)
-        except (Refused, *PROVIDER_FAILURES):
-            parts = (settings, snapshot, claims, facts, evolve(form, jwt=""), key_set, call.now, call.remote_address)
-            case = proven.case = partial(_case, *parts)
-            proven.weight = snapshot.weight
-            if call.trail is not None:
-                call.trail.decision = explanation_of(case()).decision
-            raise
-        assert type(verdict) is Verified  # all facts that it can need are there
-        case = partial(_case, settings, snapshot, claims, facts, form, key_set, call.now, call.remote_address)
-        if call.trail is not None:
-            kind = record_key(claims, form, verdict)
-            if (decision := snapshot.admitted.get(kind)) is None:
-                decision = snapshot.admitted[kind] = explanation_of(case()).decision
-            call.trail.decision = decision
-        answer = await _issue(call, snapshot, claims, verdict)
-    except (Refused, *PROVIDER_FAILURES):
-        await snapshot.confirm()
+        check_claims(
+            claims,
+            now=call.now,
+            leeway=settings.leeway,
+            audience=base.config.resource,
+            issuers=key_set.issuers,
+            tenant_id=key_set.tenant_id,
+        )
+    except Refused:
+        proven.is_verified = True
+        proven.case = partial(_token_case, claims, trust_of(settings, base, key_set), call.now)
         raise
-    form.jwt, proven.case = "", case  # what is remembered of a login holds no JWT
-    return answer
+    return claims, key_set
+
+
+async def admitted(
+    call: Call, snapshot: Snapshot, claims: Claims, form: LoginForm, key_set: KeySet
+) -> tuple[Verified, Facts]:
+    """The verdict on a login that the role admits, and the facts that it rests on."""
+    role, proven, machine_check = snapshot.role, call.proven, call.context.settings.machine_check
+    facts = facts_at_hand(snapshot.base.identity, claims, call.now)
+    try:
+        if role.token_bound_cidrs and not network.contains(role.token_bound_cidrs, call.remote_address):
+            raise Refused(Code.SOURCE_ADDRESS_REFUSED)
+        if role.max_jwt_exp:
+            check_lifetime(claims, call.now, role.max_jwt_exp)
+        if claims.other is not None:
+            await Record(_ignored(claims.other, call, snapshot))
+        verdict = decide(claims, facts, role.bounds, form, machine_check)
+        if type(verdict) is Needs:
+            facts = await fetched_facts(call, snapshot, claims, facts, verdict)
+            verdict = decide(claims, facts, role.bounds, form, machine_check)
+    except (Refused, *PROVIDER_FAILURES):
+        parts = (snapshot, claims, facts, evolve(form, jwt=""), key_set, call.now, call.remote_address)
+        case = proven.case = partial(_case, call.context.settings, *parts)
+        proven.weight = snapshot.weight
+        if call.trail is not None:
+            call.trail.decision = explanation_of(case()).decision
+        raise
+    assert type(verdict) is Verified  # all facts that it can need are there
+    return verdict, facts
 
 
 async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verified) -> Answer:
@@ -238,16 +214,22 @@ async def verified_claims(call: Call, form: LoginForm, base: MountSnapshot) -> t
             key_set = await _newer_keys(call, base, unknown.kid)
 
 
+async def provider_client(call: Call, base: MountSnapshot) -> Client:
+    """A client for calls to the provider, once it is certain that the view is not out of date: what a node remembers
+    may be a credential that had to be replaced.
+    """
+    await call.view.verify(call.context.records)
+    return base.client(call.deadline)
+
+
 async def fetched_keys(call: Call, base: MountSnapshot) -> KeySet:
     """The tenant's signing keys, from the provider."""
-    await base.confirm()
-    return await signing_keys(base.client(call.deadline))
+    return await signing_keys(await provider_client(call, base))
 
 
 async def _newer_keys(call: Call, base: MountSnapshot, kid: str) -> KeySet:
     """The tenant's signing keys, fetched anew where that was not just done; `LOGIN_REFUSED` if `kid` is not in them."""
-    await base.confirm()
-    key_set = await refreshed_for(base.client(call.deadline), kid)
+    key_set = await refreshed_for(await provider_client(call, base), kid)
     if kid not in key_set.keys:
         raise Refused(Code.LOGIN_REFUSED)
     return key_set
@@ -271,8 +253,7 @@ def facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:
 
 async def fetched_facts(call: Call, snapshot: Snapshot, claims: Claims, facts: Facts, needs: Needs) -> Facts:
     """What only the provider can tell, beside what is known already."""
-    await snapshot.confirm()
-    return await asked_facts(snapshot.client(call.deadline), claims, facts, needs)
+    return await asked_facts(await provider_client(call, snapshot.base), claims, facts, needs)
 
 
 async def asked_facts(client: Client, claims: Claims, facts: Facts, needs: Needs) -> Facts:

@@ -25,7 +25,7 @@ ROUTES: Final = RouteTable(
             public=True,
             gives_token=True,
             requires_all=True,
-            checks_mounts_itself=True,
+            rests_on_view=True,
             role_field="role",
             doc="Turns the signed identity of a machine into a service token.",
         ),

@@ -3,9 +3,8 @@
 There are two, because nothing may depend on a role until the mount has accepted the token: the one of the mount, which
 every login at it uses, and the one of a role, which is looked up afterwards.
 
-Both are cached, so that a login reads nothing from the store. An outdated snapshot has no effect: a token is committed
-only if all entries still have the versions that the snapshot `expects`; a refusal is given, and the provider is called,
-only after these versions were read again and were the same.
+Both are cached, so that a login reads nothing from the store. Taking one adds the versions of its entries to the view
+of the login, so an outdated snapshot has no effect: see `View`.
 """
 
 from __future__ import annotations
@@ -21,19 +20,14 @@ from ..caches import Weighed, of_records
 from ..context import Context
 from ..credentials import client_of, effective_config
 from ..deadline import Deadline
-from ..errors import Code, Conflict, Refused
+from ..errors import Code, Refused
 from ..mounts import Mount, MountTable
 from ..provider import Client
+from ..routing import Call
 from ..store import Found, expected, keys, version_of
 from ..tokens import Template, template
 from .config import Config, find_config
 from .roles import Role, find_role
-
-
-async def _confirm(context: Context, expects: dict[str, int]) -> None:
-    """Raise `Conflict` if the store has newer versions. This is one read, whatever the entries are."""
-    if not await context.records.are_at(expects):
-        raise Conflict("a login's snapshot is out of date")
 
 
 @frozen(kw_only=True, slots=False, eq=False)  # slots and cached properties take a `__getattr__`, which slows all down
@@ -64,10 +58,6 @@ class MountSnapshot:
     def identity(self) -> Client:
         """A client for looking into the caches; its deadline has passed, so that it cannot call the provider."""
         return client_of(self.context, self.mount, self.config, version_of(self._config), Deadline(0.0))
-
-    async def confirm(self) -> None:
-        """Raise `Conflict` if the store has newer versions."""
-        await _confirm(self.context, self.expects)
 
     def client(self, deadline: Deadline) -> Client:
         """How the provider is called."""
@@ -119,18 +109,29 @@ class Snapshot:
         """Decisions that go on record, of logins that were admitted, by their `explanation.record_key`."""
         return {}
 
-    async def confirm(self) -> None:
-        """Raise `Conflict` if the store has newer versions."""
-        await _confirm(self.base.context, self.expects)
-
     def client(self, deadline: Deadline) -> Client:
         """How the provider is called."""
         return self.base.client(deadline)
 
 
-def cached_mount(context: Context, mount_id: str) -> MountSnapshot | None:
-    """The snapshot of a mount as it was last read, if it is cached."""
-    snapshot: MountSnapshot | None = context.caches.login_mounts.peek(mount_id)
+async def take_mount(call: Call) -> MountSnapshot:
+    """Take the snapshot of the call's mount, from the cache where its view allows that, and add it to the view."""
+    view = call.view
+    base: MountSnapshot | None = call.context.caches.login_mounts.peek(call.mount.id)
+    if base is None or view.is_fresh or base.mounts_version != view.mounts.version:
+        base = await read_mount(call.context, view.mounts, call.mount.id)
+    view.expects = base.expects
+    return base
+
+
+async def take_role(call: Call, base: MountSnapshot, role_name: str) -> Snapshot:
+    """Take the snapshot of a role, as `take_mount` does."""
+    snapshot = base.roles.peek(role_name)
+    if snapshot is None or call.view.is_fresh:
+        call.proven.lacks_role = True  # until it is found, which the store may prevent
+        snapshot = await read_role(base, role_name)
+        call.proven.lacks_role = not snapshot.has_role
+    call.view.expects = snapshot.expects
     return snapshot
 
 
@@ -141,7 +142,7 @@ async def read_mount(context: Context, mounts: Found[MountTable], mount_id: str)
         raise Refused(Code.NO_HANDLER)
     config = await find_config(context, mount)
     expects = {**mounts.expected, **expected(config, keys.config(mount_id))}
-    known = cached_mount(context, mount_id)
+    known: MountSnapshot | None = context.caches.login_mounts.peek(mount_id)
     if known is not None and known.expects == expects:
         return known  # with all that was made of it
     snapshot = MountSnapshot(

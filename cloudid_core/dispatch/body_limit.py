@@ -30,7 +30,7 @@ UNASKED: Final = PUBLIC
 async def body_limit(context: Context, catalog: Catalog, head: Request, now: Instant) -> int:
     """How many bytes the body of the request with this head may have. `Refused` when the head cannot be understood."""
     table = await mount_table(context.records)
-    route = destination_of(head, catalog, table, context.caches.destinations).route
+    route = destination_of(head, catalog, table.record).route
     return await _limit(context, table.record, route, head, now)
 
 

@@ -3,9 +3,9 @@
 Count the request, parse it, identify the caller, check the policies, and only then say whether the path exists: without
 a good token all paths answer alike. `docs/reference/order-of-checks.md` has every step.
 
-Each request reads the table of mounts, which says what is mounted where and which audit devices are enabled. Only where
-the program of the route makes sure of the table itself, the one that was read last is used: a login reads nothing from
-the store then. Whatever the outcome, it counts only if that table still stands; otherwise the request starts again.
+Each request reads the table of mounts, which says what is mounted where and which audit devices are enabled. Only a
+route that rests on a view uses the table that was read last: a login reads nothing from the store then. Whatever the
+outcome, it counts only if all that it rests on still stands; otherwise the request starts again on a fresh view.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..applied import tracked
 from ..audit import AuditContext
 from ..context import Context
 from ..deadline import Deadline
-from ..effects import Now, Record
-from ..errors import Code, HostFailure, MountsChanged, RecordFailed, Refused, StoreFailed
+from ..effects import Record
+from ..errors import Code, Conflict, HostFailure, RecordFailed, Refused, StoreFailed
 from ..forms import (
     NOTHING_GIVEN,
     ParsedFields,
@@ -39,7 +39,6 @@ from ..messages import (
     Answer,
     Operation,
     ParsedRequest,
-    Request,
     Response,
     Target,
     countable_path,
@@ -49,8 +48,9 @@ from ..messages import (
     render,
     token_in,
 )
-from ..mounts import SYSTEM, MountTable, last_mount_table, mount_table
+from ..mounts import SYSTEM, MountTable, View, last_mount_table, mount_table
 from ..policies import DENY
+from ..provider import PROVIDER_FAILURES
 from ..quotas import (
     QUOTA_PATHS,
     Quotas,
@@ -72,14 +72,14 @@ from ..routing import (
     help_about,
     help_about_mount,
 )
-from ..store import Found
+from ..store import Retries, keys
 from ..tokens import Caller, Issue, accessor_of, acl_of, principal_of
 from ..tokens.authenticate import authenticate
 from ..values import fold
 from ..wrapping import check_waiting, wrap, wrapping_token
 from .audit_entry import request_entries
 from .body_limit import UNASKED, check_body
-from .destination import Destination, destination_of, known_destination
+from .destination import Destination, DirectRoutes, destination_of
 from .exchange import Exchange
 
 CREATE: Final = "create"
@@ -90,35 +90,40 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
     """The response to a request. Raises `Refused` where there is none. `exchange` gets what becomes known."""
     if exchange.is_late:
         return await respond_without_store(StoreFailed("it did not answer in time"), context, catalog, exchange)
-    table, found = remembered(context, exchange.request)
+    direct: DirectRoutes | None = context.caches.direct_routes.peek(keys.MOUNTS)
+    view, found, retries = None, None, None
+    if direct is not None:
+        found = direct.destinations.get((exchange.request.method, exchange.request.target))
+        if found is not None:
+            view = View(direct.mounts, direct.expects, is_fresh=False)
     while True:
         try:
-            table = table or await mount_table(context.records)
+            view = view or await read_view(context, catalog)
         except (HostFailure, Refused) as failure:  # refused: the key ring is not to be opened any more
             return await respond_without_store(failure, context, catalog, exchange)
-        if found is None:
-            context.node.last_read_failed = False
         try:
-            return await respond_by(table, context, catalog, exchange, found)
-        except MountsChanged:
-            if found is None and await Now() >= exchange.time + context.settings.request_deadline:
-                raise Refused(Code.STORE_CONTENDED) from None
-        except (Refused, RecordFailed):
-            if found is None or exchange.is_executed:  # a program that was started has made sure of the table
+            return await respond_by(view, context, catalog, exchange, found)
+        except Conflict:
+            if not exchange.rests_on_view:
                 raise
-            if (await mount_table(context.records)).version == table.version:
+        except (Refused, RecordFailed, *PROVIDER_FAILURES):
+            if not exchange.rests_on_view or await context.records.are_at(view.expects):
                 raise
-        table = found = None
+        if view.is_fresh:
+            retries = retries or Retries(Deadline(exchange.time + exchange.seconds))
+            await retries.pause()
+        exchange.start_again()
+        view = found = None
 
 
-def remembered(context: Context, request: Request) -> tuple[Found[MountTable], Destination] | tuple[None, None]:
-    """The table of mounts that was read last, and where a request leads in it whose program makes sure of it."""
-    table = last_mount_table(context.records)
-    if table is not None:
-        found = known_destination(request, table.version, context.caches.destinations)
-        if found is not None and found.route is not None and found.route.checks_mounts_itself:
-            return table, found
-    return None, None
+async def read_view(context: Context, catalog: Catalog) -> View:
+    """Read the table of mounts, which every request rests on."""
+    mounts = await mount_table(context.records)
+    context.node.last_read_failed = False
+    direct: DirectRoutes | None = context.caches.direct_routes.peek(keys.MOUNTS)
+    if direct is None or direct.mounts.version != mounts.version:
+        context.caches.direct_routes.put(keys.MOUNTS, DirectRoutes.of(mounts, catalog))
+    return View(mounts, mounts.expected)
 
 
 async def respond_without_store(
@@ -130,28 +135,25 @@ async def respond_without_store(
     table = last_mount_table(context.records)
     if table is None:
         raise failure
-    found = destination_of(exchange.request, catalog, table, context.caches.destinations)
+    found = destination_of(exchange.request, catalog, table.record)
     exchange.target = found.target
     if found.route is None or found.route.audited:
         raise failure
-    return await respond_by(table, context, catalog, exchange)
+    return await respond_by(View(table, table.expected), context, catalog, exchange)
 
 
 async def respond_by(
-    table: Found[MountTable], context: Context, catalog: Catalog, exchange: Exchange, found: Destination | None = None
+    view: View, context: Context, catalog: Catalog, exchange: Exchange, found: Destination | None = None
 ) -> Response:
-    """The response to a request under this table of mounts, in which `found` is where it leads."""
-    mounts, request, now = table.record, exchange.request, exchange.time
-    exchange.trail = (
-        AuditContext(mounts.used_devices, mounts.entry_devices, mounts.recorded_headers)
-        if mounts.entry_devices
-        else None
-    )
+    """The response to a request under this view, in which `found` is where it leads."""
+    mounts, request, now = view.mounts.record, exchange.request, exchange.time
+    if exchange.trail is None or exchange.trail.version != view.mounts.version:
+        exchange.trail = audit_context(view) if mounts.entry_devices else None
     quotas = last_quotas(context) if exchange.is_late else known_quotas(context, now)
     if quotas is None:
         quotas = await read_quotas(context, now)
     try:
-        found = found or destination_of(request, catalog, table, context.caches.destinations)
+        found = found or destination_of(request, catalog, mounts)
     except Refused:
         if limit := quotas.rate_limit_of(countable_path(request.target)):
             count_request(context, quotas, limit, exchange)
@@ -193,7 +195,7 @@ async def respond_by(
         deadline=Deadline(now + head.seconds),
         now=now,
         request_id=exchange.request_id,
-        mounts_version=table.version,
+        view=view,
         operation=route.operation,
         trail=exchange.trail,
         proven=exchange.proven,
@@ -201,6 +203,12 @@ async def respond_by(
         headers=request.headers,
     )
     return await execute(call, route, parsed, quotas, exchange, catalog)
+
+
+def audit_context(view: View) -> AuditContext:
+    """Return what takes the entries of a request, under the audit devices of this view."""
+    mounts = view.mounts.record
+    return AuditContext(mounts.used_devices, mounts.entry_devices, mounts.recorded_headers, view.mounts.version)
 
 
 def count_request(context: Context, quotas: Quotas, limit: RateLimit, exchange: Exchange) -> None:
@@ -295,8 +303,9 @@ async def execute(
             await check_waiting(call.context, wrapped_by, wrapped_for, call.now)
         wrapping = await wrapping_token(call.context, path, ttl, call.deadline.at, wrapped_by, wrapped_for)
         call.wrapping = wrapping.token
-    if exchange.trail is not None:
+    if exchange.trail is not None and not exchange.trail.is_received:
         await Record(exchange.received(request_entries(exchange)))
+        exchange.trail.is_received = True
     exchange.is_executed = True
     answer = exchange.unwrapped = complete(await route.program(call), route, call)
     response = render(answer, request_id=exchange.request_id, mount_type=call.mount.shown_type, held=call.held)

@@ -100,6 +100,17 @@ class Exchange(msgspec.Struct, kw_only=True):
         is_told = self.route is not None and self.route.names_provider_codes
         return is_told and may_read_config(self.caller, self.mount)
 
+    @property
+    def rests_on_view(self) -> bool:
+        """Whether its outcome counts only if its view is still right."""
+        return self.route is not None and self.route.rests_on_view
+
+    def start_again(self) -> None:
+        """Forget what was found under a view that is out of date. What was counted stays so."""
+        self.proven = Proven()
+        if self.trail is not None:
+            self.trail.decision = None
+
     def leads_to(self, target: Target, mount: Mount | None, route: Route | None) -> None:
         """Method and target were understood, and this is where they lead."""
         self.target, self.mount, self.route = target, mount, route

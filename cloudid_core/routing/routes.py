@@ -22,7 +22,7 @@ from ..effects import ABSENT, Instant, Program
 from ..errors import Code, Refused, without_provider_code
 from ..forms import INTEGER, SHORT, ParsedFields, Schema, bounded, defaults_of, setting
 from ..messages import METHODS, NO_HEADERS, READ, WRITE, Answer, Operation
-from ..mounts import Mount
+from ..mounts import Mount, View
 from ..store import NO_CHANGES, Changes, Found
 from ..tokens import Caller, Token
 from ..values import name as parse_name
@@ -128,8 +128,8 @@ class Call(msgspec.Struct, kw_only=True):
     deadline: Deadline
     now: Instant
     request_id: str
-    mounts_version: int
-    """The version of the table of mounts that dispatch used."""
+    view: View
+    """What the request rests on."""
     operation: Operation = Operation.WRITE
     trail: AuditContext | None = None
     """Takes the checks of a decision, where the request is audited."""
@@ -207,12 +207,8 @@ class Route:
     """The field that names a role, where the path does not."""
     audited: bool = True
     """Audit devices get entries of its requests."""
-    checks_mounts_itself: bool = False
-    """Dispatch may use the table of mounts as this node read it last.
-
-    Before the program changes or refuses anything, it makes sure that the table still has `Call.mounts_version`.
-    Otherwise it raises `MountsChanged`, and the request starts again.
-    """
+    rests_on_view: bool = False
+    """The program may use what this node read last, the table of mounts included: see `View`."""
     names_provider_codes: bool = False
     """A refusal has the provider's code, for a caller who may read the mount's configuration."""
     has_side_effect: bool = False
@@ -302,6 +298,11 @@ class RouteTable:
     @cached_property
     def fixed(self) -> Mapping[tuple[str, Operation], Route]:
         return {(route.path, route.operation): route for route in self.routes if ":" not in route.path}
+
+    @cached_property
+    def on_views(self) -> tuple[Route, ...]:
+        """The rows whose programs rest on a view."""
+        return tuple(route for route in self.routes if route.rests_on_view)
 
     @cached_property
     def kept(self) -> frozenset[str]:

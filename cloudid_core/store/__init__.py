@@ -2,7 +2,7 @@
 
 from . import keys
 from .changes import NO_CHANGES, Changes
-from .conflicts import retry_on_conflict
+from .conflicts import Retries, retry_on_conflict
 from .memory import MemoryStore
 from .records import PAGE, Found, Records, decode, encode, expected, version_of
 from .sealing import (

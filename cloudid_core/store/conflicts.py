@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from ..backoff import Backoff
 from ..deadline import Deadline
@@ -29,23 +29,30 @@ def retry_on_conflict(program: Callable[P, Program[T]]) -> Callable[P, Program[T
 
     @wraps(program)
     async def retrying(*args: P.args, **kwargs: P.kwargs) -> T:
-        retries, until = 0, 0.0
+        retries = Retries(getattr(args[0], "deadline", None) if args else None)
         while True:
             try:
                 return await program(*args, **kwargs)
             except Conflict:
                 pass
-            now = await Now()
-            until = until or _deadline_in(args, now)
-            retries += 1
-            pause = await PAUSES.draw(retries)
-            if now + pause >= until:
-                raise Refused(Code.STORE_CONTENDED)
-            await Sleep(pause)
+            await retries.pause()
 
     return retrying
 
 
-def _deadline_in(args: tuple[Any, ...], now: float) -> float:
-    deadline = getattr(args[0], "deadline", None) if args else None
-    return deadline.at if isinstance(deadline, Deadline) else now + PATIENCE
+class Retries:
+    """The pauses between the attempts of one program, each longer than the one before."""
+
+    def __init__(self, deadline: object) -> None:
+        self._until = deadline.at if isinstance(deadline, Deadline) else 0.0
+        self._number = 0
+
+    async def pause(self) -> None:
+        """Wait until the next attempt; `STORE_CONTENDED` if the deadline would have passed by then."""
+        now = await Now()
+        self._until = self._until or now + PATIENCE
+        self._number += 1
+        pause = await PAUSES.draw(self._number)
+        if now + pause >= self._until:
+            raise Refused(Code.STORE_CONTENDED)
+        await Sleep(pause)

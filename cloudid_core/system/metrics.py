@@ -49,9 +49,8 @@ MOST_STUCK: Final = 1000
 PAGE: Final = 1000
 
 CACHES: Final = tuple(
-    "access_tokens acls destinations facts failed_logins flights lent_tokens lists "
-    "login_mounts records refused_logins requests signatures signing_keys tokens unaccepted_logins "
-    "unverified_logins".split()
+    "access_tokens acls facts failed_logins flights lent_tokens lists login_mounts records refused_logins requests "
+    "signatures signing_keys tokens unaccepted_logins unverified_logins".split()
 )
 
 

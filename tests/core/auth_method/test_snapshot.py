@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.auth_method.snapshot import Snapshot, cached_mount, read_snapshot
+from cloudid_core.auth_method.snapshot import MountSnapshot, Snapshot, read_snapshot
 from cloudid_core.effects import CallProvider, ListKeys, ReadEntries, ReadEntry
 from cloudid_core.errors import Code, Refused
 from cloudid_core.mounts import mount_table
@@ -92,7 +92,7 @@ def test_the_provider_is_never_called_because_of_an_outdated_record() -> None:
 
 
 def cached_snapshot(world: Installation, mount_id: str, role_name: str) -> Snapshot | None:
-    base = cached_mount(world.context, mount_id)
+    base: MountSnapshot | None = world.context.caches.login_mounts.peek(mount_id)
     return base.roles.peek(role_name) if base is not None else None
 
 

@@ -205,7 +205,7 @@ def elided(operation: str, data: dict[str, Any]) -> Any:
         target=target,
         parsed=ParsedRequest(target=target, body={}, token=""),
         answer=Answer(data=data),
-        trail=AuditContext((ELIDING,), (ELIDING,), {}),
+        trail=AuditContext((ELIDING,), (ELIDING,), {}, 1),
     )
     made = response_entries(exchange)
     assert made is not None

@@ -1,17 +1,14 @@
-"""Where requests lead, and that it makes no difference whether that is remembered."""
+"""Where requests lead, and that it makes no difference whether their routes are direct."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, Final
+from typing import Final
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudid_core.caches import Bounded
 from cloudid_core.catalog import CATALOG
-from cloudid_core.dispatch.destination import Destination, destination_of, find_destination
+from cloudid_core.dispatch.destination import Destination, DirectRoutes, destination_of, find_destination
 from cloudid_core.errors import Code, Refused
 from cloudid_core.messages.request import parse_target
 from cloudid_core.messages.response import Request
@@ -43,48 +40,35 @@ targets = st.builds("/v1/{}{}".format, st.sampled_from(PATHS), st.sampled_from(E
 requests = st.builds(Request, st.sampled_from(METHODS), targets)
 
 
-def memory() -> Bounded[Hashable, Any]:
-    return Bounded(16)
-
-
-def outcome(
-    request: Request, mounts: Found[MountTable], remembered: Bounded[Hashable, Any]
-) -> Destination | tuple[str, ...]:
+def outcome(request: Request, mounts: Found[MountTable]) -> Destination | tuple[str, ...]:
     try:
-        return destination_of(request, CATALOG, mounts, remembered)
+        return destination_of(request, CATALOG, mounts.record)
     except Refused as refused:
         return tuple(problem.text for problem in refused.problems)
 
 
-@given(st.lists(st.tuples(requests, st.sampled_from([MOUNTS, WITHOUT_CLOUD])), max_size=40))
-def test_memory_changes_nothing(asked: list[tuple[Request, Found[MountTable]]]) -> None:
-    remembered = memory()
-    for request, mounts in asked:
-        assert outcome(request, mounts, remembered) == outcome(request, mounts, memory())
+@given(requests, st.sampled_from([MOUNTS, WITHOUT_CLOUD]))
+def test_a_direct_route_leads_where_its_target_does(request: Request, mounts: Found[MountTable]) -> None:
+    direct = DirectRoutes.of(mounts, CATALOG).destinations.get((request.method, request.target))
+    assert direct is None or direct == outcome(request, mounts)
 
 
-def test_a_plain_target_is_parsed_and_routed_once() -> None:
-    remembered = memory()
-    first = destination_of(Request("POST", "/v1/auth/cloud/login"), CATALOG, MOUNTS, remembered)
-    assert destination_of(Request("POST", "/v1/auth/cloud/login"), CATALOG, MOUNTS, remembered) is first
+def test_the_direct_routes_are_those_of_logins_in_their_one_plain_spelling() -> None:
+    direct = DirectRoutes.of(MOUNTS, CATALOG)
+    assert set(direct.destinations) == {("POST", "/v1/auth/cloud/login"), ("PUT", "/v1/auth/cloud/login")}
+    assert not DirectRoutes.of(WITHOUT_CLOUD, CATALOG).destinations
 
 
-@pytest.mark.parametrize(
-    "target",
-    ["cloud/creds/web", "sys/%68ealth", "sys/health/", "sys/health?", "sys/health?a=b", "cloud/nothing", "nowhere/x"],
-)
-def test_what_clients_can_make_up_is_not_remembered(target: str) -> None:
-    """Names of roles, other spellings, paths that lead nowhere."""
-    remembered = memory()
-    destination_of(Request("GET", f"/v1/{target}"), CATALOG, MOUNTS, remembered)
-    assert not len(remembered)
-
-
-def test_what_is_remembered_ends_with_its_table_of_mounts() -> None:
-    remembered = memory()
-    request = Request("POST", "/v1/auth/cloud/login")
-    assert destination_of(request, CATALOG, MOUNTS, remembered).route is not None
-    assert destination_of(request, CATALOG, WITHOUT_CLOUD, remembered).failure is Code.NO_HANDLER
+def test_direct_routes_are_listed_once_for_each_table_of_mounts() -> None:
+    world = Installation()
+    world.ask("GET", "sys/mounts")
+    (first,) = world.context.caches.direct_routes.values()
+    world.ask("GET", "cloud/creds/made-up")
+    assert world.context.caches.direct_routes.values() == (first,)
+    world.must("POST", "sys/auth/other", {"type": "cloud"})
+    world.ask("GET", "sys/mounts")
+    (second,) = world.context.caches.direct_routes.values()
+    assert ("POST", "/v1/auth/other/login") in second.destinations
 
 
 def test_a_mount_that_is_disabled_answers_no_longer() -> None:
@@ -100,5 +84,5 @@ def test_a_mount_that_is_disabled_answers_no_longer() -> None:
 
 
 def test_a_head_of_a_route_with_a_side_effect_leads_nowhere() -> None:
-    place = find_destination(parse_target(Request("HEAD", "/v1/cloud/creds/web")), CATALOG, MOUNTS)
+    place = find_destination(parse_target(Request("HEAD", "/v1/cloud/creds/web")), CATALOG, MOUNTS.record)
     assert (place.route, place.failure, place.allow) == (None, Code.UNSUPPORTED_OPERATION, "GET")

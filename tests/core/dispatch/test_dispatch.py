@@ -32,7 +32,7 @@ def ask(method: str, target: str) -> ParsedRequest:
 
 
 def place_of(method: str, target: str, mounts: Found[MountTable] = MOUNTS) -> Destination:
-    return find_destination(parse_target(Request(method, f"/v1/{target}")), CATALOG, mounts)
+    return find_destination(parse_target(Request(method, f"/v1/{target}")), CATALOG, mounts.record)
 
 
 def caller(policy: str) -> Caller:

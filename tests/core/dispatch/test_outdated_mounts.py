@@ -86,7 +86,7 @@ def reads_mounts(effects: list[Effect[Any]]) -> bool:
 
 def test_only_logins_rest_on_a_remembered_table() -> None:
     rows = [(component.kind, row) for component in CATALOG for row in component.routes.routes]
-    assert [(kind, row.path) for kind, row in rows if row.checks_mounts_itself] == [(AUTH, "login")]
+    assert [(kind, row.path) for kind, row in rows if row.rests_on_view] == [(AUTH, "login")]
 
 
 @pytest.mark.parametrize(

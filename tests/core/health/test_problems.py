@@ -51,5 +51,5 @@ def test_a_request_that_mends_is_one_that_the_service_has(problem: HealthProblem
     world = Installation()
     method, path, body = request.groups()
     table = world.perform(mount_table(world.context.records))
-    assert destination_of(Request(method, f"/v1/{path}"), CATALOG, table, world.context.caches.destinations).route
+    assert destination_of(Request(method, f"/v1/{path}"), CATALOG, table.record).route
     assert body is None or isinstance(json.loads(body), dict)

@@ -15,7 +15,7 @@ from cloudid_core.errors import Refused
 from cloudid_core.forms.fields import NOTHING_GIVEN
 from cloudid_core.leases.record import Lease
 from cloudid_core.leases.revocation import forget_lease
-from cloudid_core.mounts import Mount, mount_table
+from cloudid_core.mounts import Mount, MountTable, View, mount_table
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.rotation.record import Phase, Rotation
 from cloudid_core.routing.routes import Call
@@ -25,6 +25,7 @@ from cloudid_core.secrets_engine.persistent_app import PersistentApp
 from cloudid_core.secrets_engine.roles import Role
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
+from cloudid_core.store.records import Found
 from cloudid_core.values.secret import Secret
 from tests.engines import SecretsEngine, configured_engine
 
@@ -57,7 +58,7 @@ def call(engine: SecretsEngine, mount: Mount, seconds: float = 60.0) -> Call:
         deadline=Deadline(engine.clock + seconds),
         now=engine.clock,
         request_id="",
-        mounts_version=0,
+        view=View(Found(keys.MOUNTS, MountTable(), 0), {}),
     )
 
 

@@ -122,6 +122,7 @@ def test_every_cache_that_grows_is_told() -> None:
         "token_requests",
         "removed_certificates",
         "operators",
+        "direct_routes",
         "quotas",
         "role_definitions",
         "read_budgets",
