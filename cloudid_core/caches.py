@@ -18,7 +18,7 @@ LONGEST_POLICIES: Final = 2**21
 """Characters of the policies behind all access lists that are remembered. Short rules take about 70 bytes for each.
 """
 LARGEST_CASES: Final = 2**21
-"""Bytes of the entries of all roles that refused logins, which are remembered, were decided by."""
+"""Bytes of the entries of the roles that remembered refusals were decided by, and of those of remembered admissions."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -93,6 +93,36 @@ class Weighed(Bounded[K, V]):
         self.weight = 0
 
 
+class AdmittedLogins(deque[tuple[Any, Any]]):
+    """The last logins that were admitted, each with a function that makes its case.
+
+    A case holds the role that it was decided by. While that role is cached it takes no room here. So the sum is bounded
+    where a role is read into the cache, which may push another one out, and not at each login.
+    """
+
+    heaviest: int = 0
+    """The largest weight of a role that was read."""
+
+    def make_room(self, weight: int, most: int) -> None:
+        """Forget the oldest logins until the roles of the others weigh at most `most` bytes together.
+
+        `weight` is that of a role that is read into the cache.
+        """
+        self.heaviest = max(self.heaviest, weight)
+        if self.heaviest * len(self) <= most:  # usual roles are far too small
+            return
+        together, roles = 0, set[int]()
+        for kept, (_, case) in enumerate(reversed(self)):
+            decided = case()
+            if id(decided.role) not in roles:
+                roles.add(id(decided.role))
+                together += decided.weight
+            if together > most:
+                for _ in range(len(self) - kept):
+                    self.popleft()
+                return
+
+
 def of_records(settings: Settings) -> Weighed[Any, Any]:
     """A cache for what is made of stored records, which weigh as many bytes as their entries have."""
     return Weighed(settings.record_cache_size, settings.record_cache_size * USUAL_ENTRY)
@@ -159,7 +189,7 @@ class Caches(JwtCaches):
         """Look-ups at the provider that are under way, by their keys."""
         self.failed_logins: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
         """How many logins of a source may still fail."""
-        self.admitted_logins: deque[tuple[Any, Any]] = deque(maxlen=16)
+        self.admitted_logins = AdmittedLogins(maxlen=16)
         """The last logins, for people to look at: nothing is decided by them. Few are freed while the processor still
         has them in its caches: with 128 of them, every login takes 5 % longer.
         """

@@ -63,6 +63,8 @@ class Case:
     now: Instant
     address: str | None = None
     """Where the login comes from; `None`: unknown."""
+    weight: int = 1
+    """What it weighs once it is remembered: bytes of the role's entry."""
 
     @property
     def machine(self) -> NamedMachine | None:

@@ -180,7 +180,16 @@ def _case(
 ) -> Case:
     """What the decision rests on, made when somebody looks at it: most logins are never looked at."""
     trust = trust_of(settings, snapshot.base, key_set)
-    return Case(claims=claims, facts=facts, role=snapshot.role, form=form, trust=trust, now=now, address=address)
+    return Case(
+        claims=claims,
+        facts=facts,
+        role=snapshot.role,
+        form=form,
+        trust=trust,
+        now=now,
+        address=address,
+        weight=snapshot.weight,
+    )
 
 
 def _token_case(claims: Claims, trust: Trust, now: Instant) -> Case:

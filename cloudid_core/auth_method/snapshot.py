@@ -16,7 +16,7 @@ from attrs import field, frozen
 from msgspec.structs import replace
 
 from ..audit import Decision
-from ..caches import Weighed, of_records
+from ..caches import LARGEST_CASES, Weighed, of_records
 from ..context import Context
 from ..credentials import client_of, effective_config
 from ..deadline import Deadline
@@ -169,6 +169,7 @@ async def read_role(base: MountSnapshot, role_name: str) -> Snapshot:
         base.roles.drop(role_name)
     else:
         base.roles.put(role_name, snapshot, snapshot.weight)
+        base.context.caches.admitted_logins.make_room(snapshot.weight, LARGEST_CASES)
     return snapshot
 
 

@@ -85,6 +85,40 @@ def test_refusals_by_large_roles_are_forgotten_before_there_are_many(service: In
     assert remembered.weight <= LARGEST_CASES
 
 
+def large_bound(machine: Any) -> dict[str, list[str]]:
+    """A bound of 340 KB that admits the machine."""
+    others = (f"{number:08x}-0000-4000-8000-000000000000" for number in range(9000))
+    return {"bound_service_principal_ids": [*others, *machine["principals"]]}
+
+
+def test_admissions_by_large_roles_are_forgotten_once_another_role_is_read(service: Installation) -> None:
+    """Each holds its role, even one that was deleted since."""
+    machine = configure_logins(service)
+    form = login_form(service, machine)
+    for number in range(12):
+        role = f"large-{number}"
+        service.must("POST", f"auth/cloud/role/{role}", large_bound(machine))
+        service.must("POST", LOGIN, {**form, "role": role}, token="")
+        service.must("DELETE", f"auth/cloud/role/{role}")
+    service.must("POST", LOGIN, form, token="")
+    remembered = service.context.caches.admitted_logins
+    roles = [answered.role for answered, _ in remembered]
+    assert roles[-2:] == ["large-11", "dev"]
+    assert 2 < len(roles) < 12
+    assert sum(case().weight for _, case in remembered) <= LARGEST_CASES
+
+
+def test_many_admissions_by_one_large_role_are_remembered(service: Installation) -> None:
+    """They share the role."""
+    machine = configure_logins(service)
+    form = login_form(service, machine)
+    service.must("POST", "auth/cloud/role/large", large_bound(machine))
+    for _ in range(15):
+        service.must("POST", LOGIN, {**form, "role": "large"}, token="")
+    service.must("POST", LOGIN, form, token="")
+    assert len(service.context.caches.admitted_logins) == 16
+
+
 def test_a_policy_must_grant_it(service: Installation) -> None:
     token = service.must("POST", "auth/token/create", {"policies": ["default"]}).auth["client_token"]
     assert service.ask("GET", PATH, token=token).status == 403
