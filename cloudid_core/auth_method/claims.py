@@ -194,6 +194,14 @@ def read(payload: bytes, caches: JwtCaches) -> Claims:
     )
 
 
+def forget(payload: bytes, caches: JwtCaches) -> None:
+    """Forget what `read` remembered of a payload."""
+    said = _decode(payload)
+    caches.groups.drop(bytes(said.groups))
+    machine = said.xms_mirid if said.xms_az_rid is None else said.xms_az_rid
+    caches.collections.drop((machine or "").rpartition("/")[0])
+
+
 def _groups(raw: bytes, caches: JwtCaches) -> frozenset[str] | None:
     """The groups of a JSON text, in lower case; `None` when it is null."""
     groups = caches.groups.peek(raw)

@@ -43,7 +43,7 @@ from .explanation import Case, Trust, explanation_of, record_key
 from .form import LoginForm, validate
 from .roles import Role
 from .snapshot import MountSnapshot, Snapshot, take_mount, take_role
-from .verification import UnknownKey, verify_login_jwt
+from .verification import UnknownKey, forget_login_jwt, verify_login_jwt
 
 AFTER_SIGNATURE: Final = frozenset(
     {
@@ -113,6 +113,7 @@ async def accepted_claims(call: Call, form: LoginForm, base: MountSnapshot) -> t
     except Refused:
         proven.is_verified = True
         proven.case = partial(_token_case, claims, trust_of(settings, base, key_set), call.now)
+        forget_login_jwt(form.jwt.strip(), key_set, call.context.caches, call.mount.id)
         raise
     return claims, key_set
 

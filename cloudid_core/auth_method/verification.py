@@ -1,7 +1,8 @@
 """Verification of a login JWT: its signature, proven once for each token and set of keys.
 
 What is remembered is only that a signature held, and what it covers. Time, audience, issuer, role and bounds are
-checked anew at each login.
+checked anew at each login. A token that its mount does not accept is forgotten: every tenant of Azure can have tokens
+signed with these keys, and must not fill the caches with them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from ..caches import JwtCaches
 from ..errors import CloudidError, Code, Refused
 from ..provider import KeySet
 from . import jws
-from .claims import Claims, read
+from .claims import Claims, forget, read
 
 
 class UnknownKey(CloudidError):
@@ -40,3 +41,10 @@ def verify_login_jwt(token: str, key_set: KeySet, caches: JwtCaches, mount_id: s
         claims = read(jws.verify(parts, key), caches)
         caches.signatures.put(held, claims)
     return claims
+
+
+def forget_login_jwt(token: str, key_set: KeySet, caches: JwtCaches, mount_id: str) -> None:
+    """Forget all that is remembered of a token whose signature was verified."""
+    signed, signature, digest = jws.split(token)
+    caches.signatures.drop((mount_id, key_set.generation, digest, signature))
+    forget(jws.verified_payload(signed), caches)

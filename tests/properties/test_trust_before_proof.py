@@ -141,6 +141,27 @@ def test_a_verified_token_that_is_not_accepted_leaves_the_same_under_every_role(
         assert_same_for_all_roles(world, form, token, code)
 
 
+@pytest.mark.parametrize(
+    "claim, value", [("iss", "https://evil.example"), ("tid", STRANGE_TENANT), ("aud", "x"), ("exp", 1), ("nbf", 1e11)]
+)
+def test_a_token_that_is_not_accepted_stays_in_no_cache_and_displaces_no_other(claim: str, value: object) -> None:
+    world = Installation(signature_cache_size=2)
+    form = login_form(world, configure_logins(world))
+    world.must("POST", LOGIN, form, "")
+    caches = world.context.caches
+    remembered = (caches.signatures, caches.groups, caches.collections)
+    caches.groups.size = caches.collections.size = 2
+    before = [list(cache) for cache in remembered]
+    assert [len(keys) for keys in before] == [1, 1, 1]
+    said = jwt.decode(form["jwt"], options={"verify_signature": False})
+    for number in range(5):
+        place = f"/subscriptions/{STRANGE_TENANT}/resourcegroups/strange-{number}/providers/Microsoft.Compute"
+        strange = {"xms_mirid": f"{place}/virtualMachines/vm", "groups": [f"strange-{number}"], claim: value}
+        token = world.cloud("POST", "/simulator/tokens", {"claims": {**said, **strange}})["token"]
+        assert world.refused("POST", LOGIN, {**form, "jwt": token}, "") == (403, CODES[claim])
+        assert [list(cache) for cache in remembered] == before
+
+
 @pytest.mark.parametrize("kind", ["forged", "malformed", "too long"])
 def test_a_token_that_is_not_verified_leaves_the_same_under_every_role(kind: str) -> None:
     world = world_of_roles()
