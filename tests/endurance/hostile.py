@@ -67,7 +67,7 @@ NEW_CONNECTION: Final = 10
 """Each so many requests of others come on a new connection, which replaces a kept one."""
 
 TRIES: Final = 3
-"""How often a vector is tried while it misses bounds of time only: others may use the machine."""
+"""How often a vector is tried while it misses bounds of time only, with a load that the machine can carry by then."""
 
 SETTLE_SECONDS: Final = 1.5
 """Between two vectors: what an attack has left behind ends in this time."""
@@ -470,6 +470,8 @@ def prove(name: str, folder: Path, seconds: float, vectors: Sequence[str]) -> It
         for attack in attacks_of(vectors):
             title = attack[0] if len(attack) == 1 else ALL
             for attempt in range(TRIES):
+                if attempt:  # others may have begun to use the machine
+                    rate = trying.rate(PROBE_SECONDS)
                 tell(f"{name}, {rate:.0f} requests of others a second: {title}{', again' if attempt else ''}")
                 alone = trying.measure(rate, seconds / 2)
                 verdict = judge(title, trying.measure(rate, seconds, attack), alone)
