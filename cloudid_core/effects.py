@@ -85,8 +85,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 MOST_ENTRIES: Final = 1000
 """How many entries are read by one effect at most."""
 
-MOST_COMMITTED: Final = 120
-"""How many entries one commit expects at most, and changes at most: every store takes so many."""
+MOST_COMMITTED: Final = 90
+"""Maximum number of entries that a commit names: those it expects, puts and deletes, each counted once.
+
+DynamoDB and Cosmos DB take 100 operations in a transaction. A store may need some of them for entries of its own.
+"""
 
 ABSENT = 0
 """The version of an entry that is not there."""
@@ -246,8 +249,8 @@ class Commit(Effect[int], frozen=True):
     """The one write: all of it or nothing, and only if every key of `expects` is at its version (`ABSENT`: not there).
 
     Answers the version that all entries of `puts` now have. Fails with `Conflict` (nothing written), `StoreFailed`
-    (nothing written) or `OutcomeUnknown` (read again: the outcome no longer changes). No more than `MOST_COMMITTED`,
-    and no key is both in `puts` and in `deletes`.
+    (nothing written) or `OutcomeUnknown` (read again: the outcome no longer changes). It names at most
+    `MOST_COMMITTED` entries, and no key is both in `puts` and in `deletes`.
 
     The commits of a host that change the same entry are made in their order. One whose program was closed may still be
     written, but before all that follow it: what undoes it relies on that.

@@ -187,8 +187,8 @@ class Installation(World):
             self.service = before
 
     async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
-        changed = len(puts.keys() | set(deletes))
-        assert max(len(expects), changed) <= MOST_COMMITTED, "not every store takes so much"
+        named = expects.keys() | puts.keys() | set(deletes)
+        assert len(named) <= MOST_COMMITTED, "not every store takes so much"
         assert puts.keys().isdisjoint(deletes), "stores need not agree on what becomes of a key that is both"
         return await super().commit(expects, puts, deletes)
 

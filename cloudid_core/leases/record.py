@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from attrs import evolve, frozen
 
 from ..context import Context, Due, queue
-from ..effects import Instant
+from ..effects import MOST_COMMITTED, Instant
 from ..events import LeaseChanged
 from ..provider import Provisioned, Rights
 from ..store import Changes, Found, keys
+
+MOST_ENTRIES_OF_A_LEASE: Final = 6
+"""The lease, its due entry, the note that it is stuck, and three index entries."""
+
+LEASES_AT_ONCE: Final = MOST_COMMITTED // MOST_ENTRIES_OF_A_LEASE - 1
+"""How many leases one commit changes at most: it also names what its caller expects."""
 
 
 @frozen(kw_only=True)

@@ -15,7 +15,7 @@ from attrs import Factory, evolve, frozen
 from ..background import Intent, different_reasons, find_intent, rescheduled, undo_until
 from ..context import NO_FENCE, Context, Due, Job, queue
 from ..deadline import Deadline
-from ..effects import Instant, ListKeys, gather
+from ..effects import MOST_COMMITTED, Instant, ListKeys, gather
 from ..errors import CloudidError, EntryDamaged
 from ..events import MountChanged
 from ..mounts import AUTH, Mount, changing, mount_table
@@ -23,14 +23,17 @@ from ..provider import Removal, forget_mount
 from ..quotas import Quotas, forget_quotas
 from ..store import Changes, keys, retry_on_conflict
 from ..tokens import Token
-from .record import Lease, find_undamaged_leases
+from .record import LEASES_AT_ONCE, Lease, find_undamaged_leases
 from .revocation import end_leases
 from .scope import Scope
 from .synchronous import LANES, Attempts
 
 AGAIN: Final = 60.0
 """Seconds after which a retired mount is looked at again that waits for its leases."""
-PAGE: Final = 100
+PAGE: Final = LEASES_AT_ONCE
+"""How many leases, tokens or intents one commit changes."""
+ENTRIES: Final = MOST_COMMITTED - 10
+"""How many entries one commit deletes, beside what it expects."""
 MOST_EXAMINED: Final = 1000
 """How many leases and intents are read to say why a mount is still there."""
 
@@ -172,7 +175,7 @@ async def drop_remains(context: Context, mount: Mount, now: Instant, deadline: D
             await deadline.remaining()
             await drop(context, mount, page, prefix, dropped)
     for prefix in (keys.roles(mount.id), keys.static_roles(mount.id), keys.static_rotations(mount.id)):
-        while page := await ListKeys(prefix, "", PAGE):  # `release` has passed over the damaged ones
+        while page := await ListKeys(prefix, "", ENTRIES):  # `release` has passed over the damaged ones
             await context.records.commit(Changes(deletes=page))
     due_keys = await ListKeys(keys.due_queue(mount.id, queue.ROTATION))
     await context.records.commit(Changes(deletes=(keys.rotation(mount.id), *due_keys)))
@@ -226,7 +229,7 @@ async def wipe_mount(job: Job) -> None:
         again = keys.due(max(job.now + AGAIN, quiet_at(context, mount)), queue.MOUNT, mount.id, "")
         await context.records.commit(Changes(job.fence, {again: Due()}, (job.key,)))
         return
-    while page := await ListKeys(keys.mount(mount.id), "", PAGE):
+    while page := await ListKeys(keys.mount(mount.id), "", ENTRIES):
         await context.records.commit(Changes(job.fence, deletes=page))
     table = await mount_table(context.records)
     expects = {**job.fence, **table.expected}

@@ -18,9 +18,9 @@ from ..errors import Conflict, EntryDamaged
 from ..provider import Removal
 from ..store import Changes, Found, keys, retry_on_conflict
 from ..tokens import find_token, settle_children
-from .record import Lease, ending, find_lease, find_undamaged_leases, rescheduled, revoking
+from .record import LEASES_AT_ONCE, Lease, ending, find_lease, find_undamaged_leases, rescheduled, revoking
 
-PAGE: Final = 100
+PAGE: Final = LEASES_AT_ONCE
 """How many leases are ended in one commit."""
 
 

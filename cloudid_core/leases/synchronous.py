@@ -18,12 +18,12 @@ from ..effects import Instant, ListKeys, Now, Program, gather
 from ..errors import CloudidError, Code, Problem, Refused, drop_tracebacks, reason_of
 from ..messages import ACCEPTED, NOTHING, Answer
 from ..provider import PROVIDER_FAILURES, Removal, refusal_of
-from .record import Lease
+from .record import LEASES_AT_ONCE, Lease
 from .revocation import end_leases, revoke_now
 from .scope import Scope
 
-PAGE: Final = 30
-"""How many leases are marked in one commit, which changes three entries of each."""
+PAGE: Final = LEASES_AT_ONCE
+"""How many leases are marked in one commit."""
 LANES: Final = 8
 """How many leases are revoked at the same time."""
 LEAST_SECONDS: Final = 5.0

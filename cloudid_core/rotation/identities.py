@@ -19,7 +19,8 @@ from ..store import Changes, keys, retry_on_conflict
 from .record import find_undamaged_rotation
 from .root import find_root
 
-PAGE: Final = 100
+PAGE: Final = 80
+"""How many entries are read at a time, or written by one commit; see `MOST_COMMITTED`."""
 MOST_COUNTED: Final = 100
 """How many of the roles that are refused are found."""
 

@@ -24,7 +24,7 @@ from .provisioning import provider_spelling
 from .roles import Role, find_role
 
 T = TypeVar("T", Lease, Role)
-PAGE: Final = 100
+PAGE: Final = 80
 MOST_COUNTED: Final = 1000
 RETRY_INTERVAL: Final = 300.0
 ROLE_PREFIX: Final = "roles/"

@@ -20,7 +20,7 @@ from ..credentials import Key
 from ..effects import ABSENT, Instant, in_turns
 from ..errors import Code, Conflict, EntryDamaged, Refused
 from ..forms import BOOLEAN, INTEGER, Json, bounded, schemas, setting
-from ..leases import Lease, end_leases, find_undamaged_leases, forget_lease
+from ..leases import LEASES_AT_ONCE, Lease, end_leases, find_undamaged_leases, forget_lease
 from ..messages import ACCEPTED, READ, WRITE, Answer
 from ..mounts import mount_table
 from ..provider import MOST_SELECTED, Client, Provisioned, other_assignments
@@ -37,7 +37,7 @@ from .static_roles import StaticRole
 MOST_EXAMINED: Final = 1000
 """How many suspicions of each sort one request looks into."""
 USUAL_REPAIRS: Final = 10
-PAGE: Final = 100
+PAGE: Final = LEASES_AT_ONCE
 """How much of a repair is written in one commit."""
 MOST_NAMED: Final = 10
 """How many damaged entries one refusal names."""

@@ -37,7 +37,7 @@ from .record import Token
 from .stretches import Stretches
 
 PAGE: Final = 500
-AT_ONCE: Final = 30
+AT_ONCE: Final = 25
 """So many tokens are removed by one commit, all of whose entries every store takes; see `cloudid_core.testing`."""
 
 SAMPLE: Final = 10

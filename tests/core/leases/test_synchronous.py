@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from attrs import evolve
 
-from cloudid_core.effects import Commit
+from cloudid_core.effects import MOST_COMMITTED, Commit
 from cloudid_core.leases.synchronous import PAGE
 from cloudid_core.store import keys
 from tests.engines import SecretsEngine, engine_with_roles
 from tests.installation import SETTLE_TIME, START
+from tests.tokens import new_token
 
 
 def with_many(count: int) -> tuple[SecretsEngine, list[str]]:
@@ -51,6 +53,37 @@ def test_all_that_can_be_done_is_done_before_the_answer() -> None:
     assert world.must("PUT", "sys/leases/revoke-prefix/cloud").status == 204
     assert not any(map(world.lease, leases))
     assert world.alive("password") == []
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_commit_for_many_leases_of_a_mount_names_no_more_than_a_store_takes(drops: bool) -> None:
+    world, leases = with_many(130)
+    start = len(world.trace)
+    world.slow(1000)
+    assert world.ask("DELETE", "sys/mounts/cloud", x_service_deadline="20").status == 202
+    if drops:
+        [accessor] = world.must("LIST", "sys/retiring").data["keys"]
+        world.must("DELETE", f"sys/retiring/{accessor}", {"force": True})
+    else:
+        world.heal()
+        world.pass_time(20_000)
+    assert not any(map(world.lease, leases))
+    commits = [effect for _, effect in world.trace[start:] if isinstance(effect, Commit)]
+    largest = max(len(each.expects.keys() | each.puts.keys() | set(each.deletes)) for each in commits)
+    assert MOST_COMMITTED // 2 < largest <= MOST_COMMITTED
+
+
+def test_a_commit_for_many_leases_of_a_token_names_no_more_than_a_store_takes() -> None:
+    world = engine_with_roles()
+    token = new_token(world, ttl="1h")
+    original = world.lease(world.issue("existing", token=token))
+    assert original is not None
+    leases = [evolve(original, id=f"{original.id}{number:05}") for number in range(130)]
+    for lease in leases:
+        world.perform(world.context.records.commit(lease.creation))
+    world.must("POST", "auth/token/revoke", {"token": token})
+    world.pass_time(4000)
+    assert [world.lease(lease.id) for lease in leases] == [None] * len(leases)
 
 
 def test_leases_that_are_marked_are_worked_off_by_another_node() -> None:
