@@ -221,8 +221,15 @@ class Service:
         """How many bytes the body of a request may have, by its head alone: it is longest behind a good token.
 
         Hosts ask before they read more than `UNASKED` bytes of a body. One that is longer is handed in cut off.
-        Refuses with `DEADLINE_PASSED` when the store does not answer in time.
+        It never raises: if the store does not answer in time, it is `UNASKED`, and `handle` says what is wrong.
         """
+        try:
+            return await self.limit_in_time(head)
+        except Refused:
+            return UNASKED
+
+    async def limit_in_time(self, head: Request) -> int:
+        """As `body_limit`, but refuses with `DEADLINE_PASSED`, for a host that then answers without `handle`."""
         folded = head.folded
         seconds = patience(folded.headers, self.context.settings.request_deadline)
         try:

@@ -47,7 +47,7 @@ class Service(Protocol):
 
     def answer_late(self, exchange: Exchange) -> Program[Response]: ...
 
-    def body_limit(self, head: Request) -> Program[int]: ...
+    def limit_in_time(self, head: Request) -> Program[int]: ...
 
     def undelivered(self, response: Response) -> Program[None]: ...
 
@@ -84,7 +84,7 @@ class App:
     async def body_limit(self, head: Head, peer: str) -> int:
         """How many bytes the body of the request with this head may have. Raises `Refused` if that takes too long."""
         try:
-            return await run(self._service.body_limit(self._request(head, peer)), self._host)
+            return await run(self._service.limit_in_time(self._request(head, peer)), self._host)
         except Refused:
             raise
         except Exception as bug:  # noqa: BLE001  # the connection is not to blame

@@ -47,7 +47,7 @@ class FakeService(Handling):
         )
         return response
 
-    async def body_limit(self, head: Request) -> int:
+    async def limit_in_time(self, head: Request) -> int:
         return BODY_LIMIT
 
     async def _answer(self, request: Request, path: str, query: str) -> Response:

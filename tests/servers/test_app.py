@@ -41,7 +41,7 @@ class Lending(Handling):
             raise self._failure
         return HOLDING
 
-    async def body_limit(self, head: Request) -> int:
+    async def limit_in_time(self, head: Request) -> int:
         if self._failure:
             raise self._failure
         return 4096

@@ -49,7 +49,7 @@ class Noting(Handling):
         self.notes.append("handled")
         return self._response
 
-    async def body_limit(self, head: Request) -> int:
+    async def limit_in_time(self, head: Request) -> int:
         return 4096
 
     async def undelivered(self, response: Response) -> None:
@@ -67,7 +67,7 @@ class Noting(Handling):
 class Pondering(Noting):
     """Takes its time to tell how long a body may be."""
 
-    async def body_limit(self, head: Request) -> int:
+    async def limit_in_time(self, head: Request) -> int:
         self.notes.append("asked")
         await Sleep(FAR)
         return 0

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from cloudid_core.dispatch.body_limit import PUBLIC, UNASKED, WITHOUT_TOKEN
-from cloudid_core.effects import Effect, ReadEntry
+from cloudid_core.effects import Effect, Entry, ReadEntry
+from cloudid_core.errors import Refused
 from cloudid_core.messages.response import Request
 from cloudid_core.testing import FaultKind
 from tests.installation import HOME, ROOT, Installation
@@ -96,8 +97,32 @@ class Lost(Installation):
         return FaultKind.FAIL if self.is_lost and isinstance(effect, ReadEntry) else super().fault_for(effect)
 
 
+class Hanging(Installation):
+    """Nothing is answered by its store once it hangs."""
+
+    hangs = False
+
+    async def read_entry(self, key: str) -> Entry | None:
+        if self.hangs:
+            await self.sleep(1000)
+        return await super().read_entry(key)
+
+
 def test_without_a_store_no_long_body_is_read() -> None:
     world = Lost()
     world.restart()
     world.is_lost = True
     assert limit_of(world, ROLE, ROOT) == UNASKED
+
+
+def test_the_limit_is_found_in_time_even_if_the_store_hangs() -> None:
+    """It never raises. `limit_in_time` is for a host that answers without `handle` then."""
+    world = Hanging()
+    world.restart()
+    world.hangs = True
+    head = world.request("POST", ROLE, None, ROOT, x_service_deadline="5")
+    started_at = world.clock
+    assert world.perform(world.service.body_limit(head)) == UNASKED
+    assert world.clock - started_at == 5
+    with pytest.raises(Refused, match="deadline"):
+        world.perform(world.service.limit_in_time(head))
