@@ -23,7 +23,7 @@ UNCOMPARED: Final = (
 
 @click.group()
 def audit() -> None:
-    """Verify audit logs, offline."""
+    """Verify audit logs offline."""
 
 
 def _key(ctx: click.Context, option: click.Parameter, value: str | None) -> str:
@@ -44,15 +44,17 @@ def _since(ctx: click.Context, option: click.Parameter, value: str | None) -> fl
 
 @audit.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option("--key", callback=_key, metavar="HEX", help="The device's checkpoint_key, from GET sys/audit.")
-@click.option("--checkpoints", multiple=True, metavar="FILE", help="Checkpoints that were kept elsewhere.")
+@click.option(
+    "--key", callback=_key, metavar="HEX", help="The checkpoint_key of the device, from `cloudid read sys/audit`."
+)
+@click.option("--checkpoints", multiple=True, metavar="FILE", help="A file with checkpoints that were kept elsewhere.")
 @click.option(
     "--checkpoints-since",
     callback=_since,
     metavar="TIME",
-    help="Accept that chains of earlier checkpoints are missing: their files were deleted on schedule.",
+    help="Accept that chains from before this time are missing, because their files were deleted on schedule.",
 )
-@click.option("--open-end", is_flag=True, help="Accept a last chain without an end: its process still runs.")
+@click.option("--open-end", is_flag=True, help="Accept that the last chain has no end, because its server still runs.")
 @with_output(Format.TABLE)
 def verify(
     files: Sequence[str],
@@ -64,7 +66,8 @@ def verify(
 ) -> int:
     """Check that audit logs are genuine and complete.
 
-    FILE: audit logs, in the order in which they were written. Exit code 1: a line was changed, added or removed.
+    Name the log files in the order in which they were written. The exit code is 1 if a line was changed, added or
+    removed.
     """
     try:
         with ExitStack() as opened:

@@ -65,7 +65,8 @@ def _configure(context: click.Context, _: click.Parameter, name: str | None) -> 
     is_eager=True,
     expose_value=False,
     callback=_configure,
-    help="A TOML file with these options by name, _ for -; command and write are lists. Options count before it.",
+    help="A TOML file with these options, named with _ instead of -. command and write are lists. Command-line options"
+    " take precedence.",
 )
 @with_identity
 @with_address
@@ -74,20 +75,25 @@ def _configure(context: click.Context, _: click.Parameter, name: str | None) -> 
     "targets",
     multiple=True,
     metavar="SOURCE=FILE",
-    help="Keep what SOURCE lends in FILE: login, or a path like cloud/creds/ROLE or cloud/token/ROLE?scope=SCOPE.",
+    help="Keep FILE up to date with the secret that SOURCE issues. SOURCE is login, or a path like cloud/creds/ROLE or"
+    " cloud/token/ROLE?scope=SCOPE.",
 )
 @click.option(
     "--tenant",
     default="",
     envvar="AZURE_TENANT_ID",
     metavar="ID",
-    help="Written beside credentials if the service does not return the tenant.",
+    help="The tenant id to write with credentials if the service does not return it. Default: AZURE_TENANT_ID.",
 )
-@click.option("--on-change", default="", metavar="COMMAND", help="Run this when files have changed; without a shell.")
-@click.option("--signal", "signalled", type=click.Choice(SIGNALS), help="Send this to CMD when files have changed.")
-@click.option("--restart", is_flag=True, help="Restart CMD on a change; it finds what is lent in its environment too.")
-@click.option("--revoke-on-exit", is_flag=True, help="End the token, and all that was lent, when the agent ends.")
-@click.option("--once", is_flag=True, help="Write the files and end. What fails is not tried again.")
+@click.option(
+    "--on-change", default="", metavar="COMMAND", help="A command to run, without a shell, after files have changed."
+)
+@click.option("--signal", "signalled", type=click.Choice(SIGNALS), help="The signal to send CMD after a change.")
+@click.option(
+    "--restart", is_flag=True, help="Restart CMD after a change, with the credentials in environment variables."
+)
+@click.option("--revoke-on-exit", is_flag=True, help="Revoke the token and its leases when the agent exits.")
+@click.option("--once", is_flag=True, help="Write the files once and exit, without retries.")
 @click.argument("command", metavar="[-- CMD...]", nargs=-1)
 def agent(
     identify: Callable[[], Identity],
@@ -103,14 +109,16 @@ def agent(
     once: bool,
     command: tuple[str, ...],
 ) -> int:
-    """Stay logged in, and keep files with the token and with what is lent.
+    """Keep this machine logged in and its credential files up to date.
 
-    FILE gets mode 0600 and is replaced whole. Named .json it holds JSON, named .env variables for systemd, a shell or
-    the vendor's libraries, otherwise the token or secret alone. Token and leases are renewed ahead of their end; where
-    that is refused the agent logs in anew, and what fails is tried again, ever more seldom. CMD runs as a child from
-    the first complete set of files on: it gets the signals that stop the agent, and the agent ends as it ends.
-    Without --revoke-on-exit, token and leases end by themselves. Standard error has a line, with the time, for whatever
-    is issued, renewed or fails.
+    The agent renews its token and leases before they expire. If a renewal is refused, it logs in again. Failures are
+    retried with growing pauses. Each login, renewal and failure is a line on standard error.
+
+    The name of FILE chooses its format: .json is JSON, .env holds environment variables for systemd, shells and Azure's
+    SDKs, any other name holds only the token or secret. Files have mode 0600 and are replaced atomically.
+
+    CMD starts as a child process when all files are written. The signals that stop the agent are passed on to it, and
+    the agent exits with its exit code. Without --revoke-on-exit, the token and leases stay valid until they expire.
     """
     if (signalled and restart) or ((signalled or restart) and not command):
         raise click.UsageError("--signal and --restart exclude each other, and need a CMD")

@@ -23,12 +23,14 @@ WIDTH: Final = 60
 
 @click.command("apply")
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--dry-run", is_flag=True, help="Show the difference alone. Exit code 3: there is one.")
-@click.option("--prune", is_flag=True, help="Remove what the folder made and has no more, but for mounts.")
-@click.option("--prune-mounts", is_flag=True, help="As --prune, and mounts with all that is below them.")
-@click.option("--id", "folder_id", default="", metavar="ID", help="The id of a folder that cannot be written.")
-@click.option("--adopt", is_flag=True, help="Take over what this folder made at another place or by an old version.")
-@click.option("--replace-root-secret", is_flag=True, help="Also put secrets over those that the service made itself.")
+@click.option("--dry-run", is_flag=True, help="Only show the differences. The exit code is 3 if there are any.")
+@click.option(
+    "--prune", is_flag=True, help="Delete objects that this folder created and no longer contains. Keeps mounts."
+)
+@click.option("--prune-mounts", is_flag=True, help="Like --prune, and also disable mounts with everything below them.")
+@click.option("--id", "folder_id", default="", metavar="ID", help="The folder's id, if the folder is not writable.")
+@click.option("--adopt", is_flag=True, help="Take over objects that a copy of this folder or an older version created.")
+@click.option("--replace-root-secret", is_flag=True, help="Also replace client secrets that the service has rotated.")
 @with_address
 @with_output()
 def apply(
@@ -42,14 +44,16 @@ def apply(
     address: Address,
     output: Output,
 ) -> int:
-    """Make a service what a folder says.
+    """Apply a folder of TOML files to a service.
 
-    The path of a file below FOLDER is the path that its fields are written to, in TOML: auth/cloud/role/web.toml; a
-    policy may be sys/policies/acl/web.hcl. What differs is shown first. Fields that a file does not have stay as they
-    are, and what has no file is left alone. A secret is { env = "NAME" } or { file = "PATH" }: it is written when it is
-    another one than was applied last, and stays away where the service has made one itself.
+    The path of each file is the path that its fields are written to. For example, FOLDER/auth/cloud/role/web.toml holds
+    the fields of the role web. A policy can also be a file like sys/policies/acl/web.hcl. The command first shows the
+    differences, then writes them. Fields that a file does not name, and objects without a file, are not changed.
 
-    The first apply writes the id of the folder to the file .cloudid-folder: keep it with the folder.
+    Write a secret as { env = "NAME" } or { file = "PATH" }. It is written only if it differs from the secret that was
+    applied last, and not if the service has rotated it since.
+
+    The first run writes the folder's id to the file .cloudid-folder. Keep that file with the folder.
     """
     with told():
         service = service_with_token(address)
@@ -81,10 +85,11 @@ def apply(
 @with_address
 @with_output()
 def export(folder: Path, address: Address, output: Output) -> None:
-    """Write a running service into a folder for apply.
+    """Export the configuration of a service to a folder.
 
-    FOLDER is new or empty. Secrets are not exported: their places name environment variables. The service may also be
-    one that speaks the same interface: of its mounts those that can be mounted here. What is not in the files is told.
+    FOLDER must be new or empty. To apply it later, use `cloudid apply`. Secrets are not exported; the files name
+    environment variables for them instead. The service can also be Vault or OpenBao: then only the mounts that cloudid
+    supports are exported. The output lists everything that the files do not contain.
     """
     with told():
         found = read_service(service_with_token(address))

@@ -25,10 +25,10 @@ CAPTURES: Final = (":", "*")
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes a shell complete the words of this command.
+    """Print a shell completion script.
 
-    Bash: `eval "$(cloudid completion bash)"` in ~/.bashrc. Zsh: the same with zsh in ~/.zshrc. Fish: `cloudid
-    completion fish > ~/.config/fish/completions/cloudid.fish`.
+    For bash, add `eval "$(cloudid completion bash)"` to ~/.bashrc. For zsh, add `eval "$(cloudid completion zsh)"` to
+    ~/.zshrc. For fish, run `cloudid completion fish > ~/.config/fish/completions/cloudid.fish`.
     """
     found = get_completion_class(shell)
     if found is None:

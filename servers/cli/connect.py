@@ -41,30 +41,38 @@ LATE: Final = "what was granted just now can take minutes to be known everywhere
 
 @click.group("connect")
 def connect() -> None:
-    """Give the service its rights in a tenant, and prove them."""
+    """Connect a mount to a tenant."""
 
 
 @connect.command("azure")
 @click.argument("mount", default="auth/cloud", callback=without_slashes)
-@click.option("--tenant", default="", metavar="ID", help="The tenant.")
+@click.option("--tenant", default="", metavar="ID", help="The tenant's id.")
 @click.option(
-    "--subscription", "subscriptions", multiple=True, metavar="ID", help="Where machines are, or roles are assigned."
+    "--subscription",
+    "subscriptions",
+    multiple=True,
+    metavar="ID",
+    help="A subscription that has the machines, or in which roles are assigned.",
 )
-@click.option("--feature", "wished", multiple=True, metavar="WORDS", help="A feature, by words of its name.")
-@click.option("--client-id", default="", metavar="ID", help="The application that the commands made.")
-@click.option("--client-secret", default="", metavar="FILE", help="Its secret; - is standard input.")
 @click.option(
-    "--wait", type=float, default=0.0, metavar="SECONDS", help="Ask again so long while something is missing."
+    "--feature", "wished", multiple=True, metavar="WORDS", help="A feature to grant permissions for: part of its name."
 )
-@click.option("--record", "transcript", metavar="FILE", help="Record what the tenant answers; everything is removed.")
-@click.option("--resource-group", default="", metavar="NAME", help="With --record: an empty one to work in.")
-@click.option("--machine", "machines", multiple=True, metavar="ID", help="With --record: a resource id to look up.")
-@click.option("--group", default="", metavar="ID", help="With --record: a group to join.")
+@click.option("--client-id", default="", metavar="ID", help="The client id of the app registration.")
 @click.option(
-    "--directory-role", default="", metavar="NAME", help="With --record: a directory role to have for the time."
+    "--client-secret", default="", metavar="FILE", help="The file with its client secret; - is standard input."
 )
-@click.option("--app-role", default="", metavar="API/ROLE", help="With --record: an app role to have, by its ids.")
-@click.option("--provider", default="", metavar="URL", help="With --record: a simulated cloud, to try it.")
+@click.option(
+    "--wait", type=float, default=0.0, metavar="SECONDS", help="How long to retry while a permission is missing."
+)
+@click.option(
+    "--record", "transcript", metavar="FILE", help="Record the tenant's answers to FILE, then delete what was created."
+)
+@click.option("--resource-group", default="", metavar="NAME", help="With --record: an empty resource group to use.")
+@click.option("--machine", "machines", multiple=True, metavar="ID", help="With --record: a machine's resource id.")
+@click.option("--group", default="", metavar="ID", help="With --record: a group to add a member to.")
+@click.option("--directory-role", default="", metavar="NAME", help="With --record: a directory role to assign.")
+@click.option("--app-role", default="", metavar="API/ROLE", help="With --record: an app role to assign, as two ids.")
+@click.option("--provider", default="", metavar="URL", help="With --record: a simulated Azure to use instead.")
 @with_address
 @with_output()
 def azure(
@@ -85,17 +93,20 @@ def azure(
     address: Address,
     output: Output,
 ) -> int:
-    """Connect a mount with a tenant of Azure.
+    """Connect a mount to an Azure tenant.
 
-    Without --client-id it prints the commands of az that make an application with the rights that the features need,
-    and no others; the last one hands the secret to this command. With --client-id it writes the configuration of the
-    mount (MOUNT: auth/cloud, or a secrets engine like cloud). The service first gets a token with it: if Azure refuses,
-    the mount stays as it was. Then it shows what the application may do, and prints commands for what is missing. Exit
-    code 1: the token is refused, or something is missing or unknown. --client-id alone shows what the mount's own
-    configuration may do, and nothing counts as missing.
+    MOUNT is auth/cloud (the default) or a secrets engine like cloud. Connecting takes two steps:
 
-    With --record it needs no server: it does once with the tenant all that a service does, and writes what the tenant
-    answers, without ids and secrets. FILE.store tells what is to be removed: after a crash, run it again.
+    Without --client-id, the command prints `az` commands that create an app registration with only the permissions that
+    the features need. The last of them pipes the client secret into this command.
+
+    With --client-id, it writes the mount's configuration, shows what the app registration may do, and prints commands
+    that grant missing permissions. If Azure refuses a token, the configuration is not changed. The exit code is 1 if
+    Azure refuses a token, or if a permission is missing or unknown. With --client-id and no --feature, no permission
+    counts as missing.
+
+    With --record, the command makes each of cloudid's calls to the tenant once, and writes the answers to FILE without
+    ids and secrets. It needs no server. After a crash, run it again: FILE.store remembers what has to be deleted.
     """
     if transcript:
         if not (tenant and subscriptions and resource_group and client_id and client_secret):

@@ -55,7 +55,7 @@ def with_address(command: F) -> F:
         "url",
         default="",
         metavar="URL",
-        help="The service. Default: CLOUDID_ADDR, VAULT_ADDR, that of the last login, loopback.",
+        help="The URL of the service. Default: CLOUDID_ADDR, VAULT_ADDR, the last login's, http://127.0.0.1:8200.",
     )
     @functools.wraps(command)
     def decorated(*args: Any, url: str, **options: Any) -> Any:
@@ -73,18 +73,29 @@ def with_identity(command: F, *, needs_role: bool = True) -> F:
 
     @click.option("--role", required=needs_role, metavar="NAME", help="The role to log in with.")
     @click.option(
-        "--mount", default=LOGIN_MOUNT, callback=without_slashes, metavar="PATH", help=f"Default: {LOGIN_MOUNT}."
+        "--mount",
+        default=LOGIN_MOUNT,
+        callback=without_slashes,
+        metavar="PATH",
+        help=f"The path of the auth method. Default: {LOGIN_MOUNT}.",
     )
     @click.option(
         "--identity",
         "kind",
         type=click.Choice([each.name for each in KINDS]),
         metavar="KIND",
-        help=f"One of {', '.join(each.name for each in KINDS)}. Default: the first that this machine has.",
+        help=f"The kind of identity: {', '.join(each.name for each in KINDS)}. Default: the first that exists.",
     )
-    @click.option("--client-id", default="", metavar="ID", help="One of several identities of this machine.")
-    @click.option("--resource", default=RESOURCE, metavar="URL", help=f"Audience of the token. Default: {RESOURCE}")
-    @click.option("--jwt", default="", metavar="FILE", help="A token that is there already; - is standard input.")
+    @click.option("--client-id", default="", metavar="ID", help="The client id, if the machine has several identities.")
+    @click.option(
+        "--resource", default=RESOURCE, metavar="URL", help=f"The audience of the machine's token. Default: {RESOURCE}"
+    )
+    @click.option(
+        "--jwt",
+        default="",
+        metavar="FILE",
+        help="A file with the machine's token, if you have one; - is standard input.",
+    )
     @functools.wraps(command)
     def decorated(*args: Any, kind: str | None, client_id: str, resource: str, jwt: str, **options: Any) -> Any:
         def identify() -> Identity:
@@ -121,7 +132,7 @@ class Executing(Starting):
 
 
 executing: Final = click.option(
-    EXEC, "command", multiple=True, metavar="CMD...", help="Run a command with it; all that follows belongs to it."
+    EXEC, "command", multiple=True, metavar="CMD...", help="Run this command with it. Must be the last option."
 )
 
 

@@ -39,13 +39,19 @@ SUBSCRIPTIONS: Final = ("AZURE_SUBSCRIPTION_ID", "ARM_SUBSCRIPTION_ID")
 
 @click.command("creds", cls=Executing)
 @click.argument("role")
-@click.option("--mount", default="cloud", callback=without_slashes, metavar="PATH", help="Default: cloud.")
+@click.option(
+    "--mount",
+    default="cloud",
+    callback=without_slashes,
+    metavar="PATH",
+    help="The path of the secrets engine. Default: cloud.",
+)
 @click.option(
     "--tenant",
     default="",
     envvar="AZURE_TENANT_ID",
     metavar="ID",
-    help="Used if the service does not return the tenant. Default: AZURE_TENANT_ID.",
+    help="The tenant id, if the service does not return it. Default: AZURE_TENANT_ID.",
 )
 @with_address
 @click.option(
@@ -54,8 +60,9 @@ SUBSCRIPTIONS: Final = ("AZURE_SUBSCRIPTION_ID", "ARM_SUBSCRIPTION_ID")
     type=click.Choice([*FORMS]),
     is_flag=False,
     flag_value="azure",
-    help="Print variables: azure (AZURE_*) and terraform (ARM_*) as lines for a shell, dotenv and github as NAME=value"
-    " with both; github also masks the secret in the log. Alone: azure.",
+    help="Print environment variables. azure (AZURE_*) and terraform (ARM_*) print export lines for a shell; dotenv and"
+    " github print NAME=value lines for both; github also masks the secret in the job's log. Default without a value:"
+    " azure.",
 )
 @executing
 @with_output()
@@ -68,11 +75,12 @@ def creds(
     command: tuple[str, ...],
     output: Output,
 ) -> int | None:
-    """Issue credentials for Azure.
+    """Request credentials for Azure.
 
-    With --exec a command gets them as AZURE_* and ARM_* variables, but not the caller's own token. The lease ends with
-    the command, however it ends, and the exit code is that of the command. Otherwise the lease expires by itself; its
-    id is on standard error.
+    The credentials are valid until their lease expires. The id of the lease is printed on standard error.
+
+    With --exec, a command gets the credentials in AZURE_* and ARM_* variables, but not your own token. The lease is
+    revoked as soon as the command exits, and its exit code is returned.
     """
     if sum((form is not None, output.is_json_requested, bool(command))) > 1:
         raise click.UsageError("--env, --json and --exec exclude each other")

@@ -37,9 +37,9 @@ from .connection import Executing, executing, tell, told, with_address, with_ide
     "how",
     flag_value="store",
     default=True,
-    help="Keep the token, address, mount and role in ~/.cloudid-token. The default.",
+    help="Store the token in ~/.cloudid-token, with its address, mount and role. This is the default.",
 )
-@click.option("--print", "how", flag_value="print", help="Print the token alone.")
+@click.option("--print", "how", flag_value="print", help="Print the token instead of storing it.")
 @executing
 @with_output()
 def login(
@@ -51,13 +51,13 @@ def login(
     command: tuple[str, ...],
     output: Output,
 ) -> None:
-    """Log in as this machine.
+    """Log in with this machine's identity.
 
-    The identity is found as the vendor's libraries find it: an application's secret, a pod's token, App Service or a
-    function, a server in Arc, a virtual machine. The first that this machine has counts.
+    The command looks for an identity in the same order as Azure's SDKs, and uses the first that exists: a client secret
+    in the environment, the token of an AKS pod, App Service or a function, an Arc server, an Azure VM.
 
-    The token is kept beside the address that issued it, and is sent to no other. Without --role the last login at that
-    address is repeated, with its role and mount.
+    The token is stored with the address that issued it, and is sent only to this address. Without --role, the last
+    login at this address is repeated with the same role and mount.
     """
     role, mount = (role, mount) if role else _last_role(address, mount)
     if command:

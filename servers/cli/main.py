@@ -26,46 +26,38 @@ COMPLETE: Final = "_CLOUDID_COMPLETE"
 """The environment variable by which a shell asks for completions."""
 
 SECTIONS: Final = {
-    "Serve": (
-        ("serve", "Serve requests until SIGTERM", "cli.servers:serve"),
-        ("dev", "Serve a first try: all in memory, on a simulated cloud", "cli.servers:dev"),
-        ("simulate", "Serve a simulated cloud, until a signal stops it", "cli.simulate:simulate"),
+    "Run a server": (
+        ("serve", "Start a server", "cli.servers:serve"),
+        ("dev", "Start a development server with a simulated Azure", "cli.servers:dev"),
+        ("simulate", "Start a simulated Azure", "cli.simulate:simulate"),
     ),
     "Operate": (
-        ("init", "Prepare a store and its key file, and print the root token, once", "command.commands:init"),
-        ("check", "Look at settings and what they name, without starting a server", "command.check:check"),
-        (
-            "backup",
-            "Write a consistent copy of the store to TARGET, also while it is served",
-            "command.commands:backup",
-        ),
-        (
-            "compact",
-            "Give the room of what was deleted back to the disk, while no server runs",
-            "command.commands:compact_store",
-        ),
-        ("rekey", "Change the master key, in two steps", "command.commands:rekey"),
-        ("copy-store", "Copy the store into another, empty one, and compare both", "command.commands:copy_store"),
-        ("apply", "Make a service what a folder says", "cli.apply:apply"),
-        ("export", "Write a running service into a folder for apply", "cli.apply:export"),
-        ("audit", "Verify audit logs, offline", "audit.program:audit"),
-        ("trace", "Show what a token did, out of audit logs", "cli.trace:trace"),
-        ("revoke", "End the leases of a role, one lease, or all below a path", "cli.revoke:revoke"),
-        ("roles", "Test roles, on a server or without one", "role_tests.program:roles"),
-        ("connect", "Give the service its rights in a tenant, and prove them", "cli.connect:connect"),
+        ("init", "Initialise a store and print the root token", "command.commands:init"),
+        ("check", "Check a settings file without starting a server", "command.check:check"),
+        ("backup", "Copy a SQLite store while the server runs", "command.commands:backup"),
+        ("compact", "Shrink the file of a SQLite store", "command.commands:compact_store"),
+        ("rekey", "Replace the master key, in two steps", "command.commands:rekey"),
+        ("copy-store", "Copy the store to a different, empty store", "command.commands:copy_store"),
+        ("apply", "Apply a folder of TOML files to a service", "cli.apply:apply"),
+        ("export", "Export the configuration of a service to a folder", "cli.apply:export"),
+        ("audit", "Verify audit logs offline", "audit.program:audit"),
+        ("trace", "Show what a token did, from audit logs", "cli.trace:trace"),
+        ("revoke", "Revoke a lease, all leases of a role, or everything below a path", "cli.revoke:revoke"),
+        ("roles", "Test roles against expected logins", "role_tests.program:roles"),
+        ("connect", "Connect a mount to a tenant", "cli.connect:connect"),
     ),
-    "Use it": (
-        ("login", "Log in as this machine", "cli.login:login"),
-        ("agent", "Stay logged in, and keep files with the token and with what is lent", "cli.agent:agent"),
-        ("creds", "Issue credentials for Azure", "cli.creds:creds"),
+    "Use": (
+        ("login", "Log in with this machine's identity", "cli.login:login"),
+        ("agent", "Keep this machine logged in and its credential files up to date", "cli.agent:agent"),
+        ("creds", "Request credentials for Azure", "cli.creds:creds"),
         ("why", "Explain why a login is refused", "cli.why:why"),
-        ("status", "Say whether the service is healthy, and what is wrong", "cli.status:status"),
-        ("read", "Read what is at a path", "cli.verbs:read"),
+        ("status", "Show whether the service is healthy", "cli.status:status"),
+        ("read", "Read a path", "cli.verbs:read"),
         ("list", "List the names below a path", "cli.verbs:list_"),
         ("write", "Write fields to a path", "cli.verbs:write"),
-        ("patch", "Change fields of what is at a path", "cli.verbs:patch"),
-        ("delete", "Delete what is at a path", "cli.verbs:delete"),
-        ("completion", "Print what makes a shell complete the words of this command", "cli.completion:completion"),
+        ("patch", "Change some fields of an existing object", "cli.verbs:patch"),
+        ("delete", "Delete a path", "cli.verbs:delete"),
+        ("completion", "Print a shell completion script", "cli.completion:completion"),
     ),
 }
 
@@ -118,9 +110,23 @@ class Commands(click.Group):
     PROGRAM,
     cls=Commands,
     commands=[click.Command(listed.name) for listed in COMMANDS],  # of which a misspelt one may be
-    help="Turn machines' identities into service tokens, and lend credentials of the cloud.",
-    epilog="Exit codes: 0 done; 1 refused, failed or found something wrong; 2 not understood; 3 other than a folder "
-    "says; 4 not healthy; 130 ended by Ctrl-C.",
+    help="Give Azure machines access without storing secrets on them. A machine logs in with its managed identity, and "
+    "requests Azure credentials that are deleted when their lease expires.",
+    epilog="""\b
+Examples:
+  cloudid dev                           # try it on a simulated Azure
+  cloudid login --role web              # log in with this machine's identity
+  cloudid creds reader --exec ./report  # run a command with Azure credentials
+  cloudid status                        # show whether the service is healthy
+
+\b
+Exit codes:
+  0    success
+  1    refused or failed, or a check found a problem
+  2    invalid command line, or an unreadable file
+  3    apply: the service differs from the folder
+  4    status: the service is not healthy
+  130  interrupted by Ctrl-C""",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(VERSION, prog_name=PROGRAM, message="%(prog)s %(version)s")

@@ -33,20 +33,23 @@ ENOUGH: Final = 10_000
 @click.command("revoke")
 @click.argument("what", metavar="ROLE|LEASE|PREFIX")
 @click.option(
-    "--mount", default="cloud", callback=without_slashes, metavar="PATH", help="The mount of a ROLE. Default: cloud."
+    "--mount", default="cloud", callback=without_slashes, metavar="PATH", help="The mount of ROLE. Default: cloud."
 )
-@click.option("--wait", default="10m", metavar="DURATION", help="Watch for so long; 0: not at all. Default: 10m.")
-@click.option("--yes", is_flag=True, help="Revoke tokens below auth/ without a question.")
+@click.option("--wait", default="10m", metavar="DURATION", help="How long to watch; 0 does not watch. Default: 10m.")
+@click.option("--yes", is_flag=True, help="Revoke tokens below auth/ without asking for confirmation.")
 @with_address
 @with_output()
 def revoke(what: str, mount: str, wait: str, yes: bool, address: Address, output: Output) -> None:
-    """End the leases of a role, one lease, or all below a path.
+    """Revoke a lease, all leases of a role, or everything below a path.
 
-    A word without a slash is a ROLE, a path like cloud/creds/reader/8Kx… is one LEASE, any other path a PREFIX; below
-    auth/ it ends all tokens that were issued there, after a question. A LEASE needs update at sys/leases/revoke, and at
-    sys/leases/lookup to watch; the others need update and sudo at sys/leases/revoke-prefix, and list and sudo at
-    sys/leases/lookup to watch. Ctrl-C ends only the watching: the service continues. Exit code 1: there is no such
-    role or lease, or leases are left when the time is over.
+    A word without a slash is a ROLE. A path like cloud/creds/reader/8Kx… is a LEASE. Any other path is a PREFIX. With a
+    PREFIX below auth/, all tokens that were issued there are revoked, after a confirmation.
+
+    The command watches until everything is revoked. Ctrl-C stops the watching, but the service continues. The exit code
+    is 1 if there is no such role or lease, or if leases are left when --wait is over.
+
+    For a LEASE, the token needs update at sys/leases/revoke, and update at sys/leases/lookup to watch. Otherwise it
+    needs update and sudo at sys/leases/revoke-prefix, and list and sudo at sys/leases/lookup to watch.
     """
     try:
         seconds = duration.seconds(wait)

@@ -45,7 +45,7 @@ def _with_choice(command: click.Command) -> click.Command:
         type=click.Choice(SERVERS),
         callback=_choose,
         expose_value=False,
-        help="Default: trio, or the one that is installed.",
+        help="The server to run. Default: trio, if it is installed.",
     )
     chosen.params = [choice, *command.params]
     return chosen

@@ -79,14 +79,17 @@ simulate = click.Command(
     callback=_run,
     help=f"""{served.help}
 
-    With --compare it does what `connect azure --record` does, with the simulated cloud, and shows where the tenant of
-    the transcript answered otherwise, and where it answered otherwise than is publicly known of Azure. Exit code 1:
-    somewhere.
+    With --compare it starts no server. Instead, it repeats against the simulated Azure the calls that `connect azure
+    --record` made to your tenant. It shows where your tenant answered differently, and where your tenant differs from
+    what is publicly known of Azure. The exit code is 1 if there is a difference.
     """,
     params=[
         *served.params,
         click.Option(
-            ["--compare"], type=click.Path(path_type=Path), metavar="FILE", help="Compare it with a transcript."
+            ["--compare"],
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Compare the simulated Azure with this transcript.",
         ),
     ],
 )

@@ -59,12 +59,16 @@ class _Watched(Service):
 @with_address
 @with_output()
 def status(address: Address, output: Output) -> int:
-    """Say whether the service is healthy, and what is wrong.
+    """Show whether the service is healthy.
 
-    Each problem is shown with its fix; a token that may read sys/health also sees what exactly is concerned. Nodes,
-    stuck leases, the ends of root secrets and retiring mounts are shown where the token may read sys/ha-status,
-    sys/leases, rotation of the mounts, and sys/retiring. What could not be read is null in JSON, and not_read has the
-    reason. Exit codes: 0 healthy; 4 not; 1 no answer.
+    Each problem is shown with its fix. With a token that may read sys/health, the output also names the objects that a
+    problem is about.
+
+    The output also lists nodes, stuck leases, the expiry of client secrets and mounts that are being disabled, if the
+    token may read sys/ha-status, sys/leases, the rotation of each mount and sys/retiring. In JSON, a part that could
+    not be read is null, and not_read has the reason.
+
+    The exit code is 0 if the service is healthy, 4 if it is not, and 1 if it does not answer.
     """
     with told():
         plain = service_of(address)

@@ -24,17 +24,21 @@ COLUMNS = ("time", "part", "operation", "path", "outcome")
 @click.command("trace")
 @click.argument("token", metavar="TOKEN|ACCESSOR")
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
-@click.option("--device", "devices", multiple=True, metavar="NAME", help="Whose logs these are. Default: all devices.")
+@click.option(
+    "--device", "devices", multiple=True, metavar="NAME", help="The audit device that wrote the logs. Default: all."
+)
 @with_address
 @with_output()
 def trace(token: str, logs: Sequence[str], devices: Sequence[str], address: Address, output: Output) -> None:
-    """Show what a token did, out of audit logs.
+    """Show what a token did, from audit logs.
 
-    LOG: files of audit devices, in any order. A lone - in place of the token reads it from standard input, where no
-    list of processes shows it. Logs show tokens as keyed hashes: the service is asked for these, which needs update and
-    sudo at sys/audit-hash/NAME, and read and sudo at sys/audit without --device. What logs show in clear, or a hash out
-    of a log in place of the token, is found without the service. `part`: the token was the caller, was issued, or was
-    named in a field.
+    Give the token as -, and it is read from standard input, so that no list of processes shows it. Name the log files
+    in any order. In the output, `part` says whether the token made the request, was issued by it, or was named in one
+    of its fields.
+
+    Audit logs contain keyed hashes of tokens, so the command requests the hash from the service. This needs update and
+    sudo at sys/audit-hash/NAME; without --device it also needs read and sudo at sys/audit. You can also give a hash
+    from a log instead of the token: then the service is not needed.
     """
     sought = read_secret(token, "token").reveal() if token == STDIN else token.strip()
     if not sought:

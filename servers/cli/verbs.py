@@ -31,9 +31,9 @@ LEASE: Final = ("lease_id", "lease_duration", "renewable")
 
 
 def with_strict(command: Callable[..., None]) -> Callable[..., None]:
-    return click.option("--strict", is_flag=True, help="Write nothing if the path has no field of a given name.")(
-        command
-    )
+    return click.option(
+        "--strict", is_flag=True, help="Refuse the request if the path does not have a field that you name."
+    )(command)
 
 
 def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
@@ -42,11 +42,14 @@ def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
     def decorate(request: Request) -> Callable[..., None]:
         @click.argument("path", shell_complete=partial(complete_path, operation))
         @click.argument("words", metavar="[NAME=VALUE]...", nargs=-1, shell_complete=partial(complete_field, operation))
-        @click.option("--field", default="", metavar="NAME", help="Print one value of the answer alone.")
+        @click.option("--field", default="", metavar="NAME", help="Print only this value of the answer.")
         @click.option(
-            "--wrap-ttl", default="", metavar="DURATION", help="Keep the answer under a token that shows it once."
+            "--wrap-ttl",
+            default="",
+            metavar="DURATION",
+            help="Wrap the response: print a single-use token that returns it.",
         )
-        @click.option("--help-path", is_flag=True, help="Say what can be done at the path, and its fields.")
+        @click.option("--help-path", is_flag=True, help="Show the operations and fields of the path.")
         @with_address
         @with_output()
         @wraps(request)
@@ -91,9 +94,10 @@ def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
 @click.command("read")
 @with_path(Operation.READ)
 def read(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Read what is at a path.
+    """Read a path.
 
-    Fields go into the query. On a terminal the data is shown; in a pipe the whole answer, as the service gave it.
+    Fields are sent in the query string. On a terminal, the command shows the data of the response; in a pipe, it prints
+    the whole response as JSON.
     """
     return service.ask("GET", path, query=fields)
 
@@ -103,8 +107,8 @@ def read(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
 def list_(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
     """List the names below a path.
 
-    after=NAME and limit=NUMBER ask for a part of them. In a pipe each name is a line; with --json it is the whole
-    answer.
+    To list only some of them, use after=NAME and limit=NUMBER. In a pipe, the command prints one name per line; with
+    --json, the whole response.
     """
     return service.ask("GET", path, query={**fields, "list": "true"})
 
@@ -115,9 +119,11 @@ def list_(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]
 def write(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
     r"""Write fields to a path.
 
-    NAME=@FILE takes a value from a file, NAME=- from standard input, both without the line end behind it; a name that
-    comes again makes a list. A lone - is a JSON object of all fields on standard input, @FILE one in a file. NAME=\@…
-    is a value that begins with @. Secrets belong into files or standard input: others on the machine see words.
+    NAME=@FILE reads a value from a file, and NAME=- from standard input; a newline at the end is removed. Use one of
+    them for secrets, because other users of the machine can see command lines. To write a list, repeat the name. For a
+    value that begins with @, write NAME=\@VALUE.
+
+    To send all fields as one JSON object, write @FILE or - instead of fields.
     """
     return service.write(path, fields)
 
@@ -125,10 +131,10 @@ def write(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]
 @click.command("patch")
 @with_path(Operation.WRITE)
 def patch(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Change fields of what is at a path.
+    """Change some fields of an existing object.
 
-    As write, which leaves the other fields of configurations and roles as they are; but what is not there is not made.
-    The token needs read and update at the path. Exit code 1: nothing is there, or the path has none of the fields.
+    Fields that you do not name keep their values. Unlike write, the command never creates an object. The token needs
+    read and update at the path. The exit code is 1 if there is no object, or if it has none of the fields.
     """
     if fields and len(_unknown(path, Operation.WRITE, fields)) == len(fields):
         raise Failed(printable(f"nothing was changed: the path has no field {', '.join(sorted(fields))}"))
@@ -139,9 +145,9 @@ def patch(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]
 @click.command("delete")
 @with_path(Operation.DELETE)
 def delete(service: Service, path: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Delete what is at a path.
+    """Delete a path.
 
-    Fields go into the query.
+    Fields are sent in the query string.
     """
     return service.ask("DELETE", path, query=fields)
 

@@ -23,7 +23,7 @@ MARKS: Final = {FAILED: "✗", UNDECIDED: "?", PASSED: "✓"}
 
 
 @click.command("why")
-@click.option("--last", is_flag=True, help="The last refusal that the service remembers, of whichever machine.")
+@click.option("--last", is_flag=True, help="Explain the last login that was refused, of any machine.")
 @partial(with_identity, needs_role=False)
 @with_address
 @with_output(Format.TABLE)
@@ -32,9 +32,12 @@ def why(
 ) -> int:
     """Explain why a login is refused.
 
-    The token in use needs update and sudo at auth/cloud/explain; nobody is logged in. With --last it needs read at
-    sys/internal/recent-logins, and --role chooses among roles. Exit code 1: the login would be refused, or cannot be
-    decided.
+    Run it on the machine whose login is refused. It shows every check of the login, but does not log in. Your token
+    needs update and sudo at auth/cloud/explain. The exit code is 1 if the login would be refused, or if Azure cannot be
+    asked.
+
+    With --last, run it anywhere: it explains the last login that was refused, or the last one with --role. Your token
+    needs read at sys/internal/recent-logins.
     """
     if last:
         return _why_last(role or "", mount, address, output)

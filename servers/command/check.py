@@ -58,10 +58,12 @@ HEADS: Final = ("result", "check", "found")
 @REQUIRED_SETTINGS
 @with_output(Format.TABLE)
 def check(settings: Path, output: Output) -> int:
-    """Look at settings and what they name, without starting a server.
+    """Check a settings file without starting a server.
 
-    Exit code 1: a server would not start, or would be unsafe. Of a store in a file the key ring is opened, also while a
-    server uses it. To a database it only connects; of PostgreSQL it also reads the rights to connect.
+    The command checks everything that the settings name: addresses, the store, the master key, the certificate, audit
+    files and permissions. It opens a SQLite store with the master key, even while a server uses it. It only connects
+    to a database, and for PostgreSQL it also checks who else may connect. The exit code is 1 if a server would not
+    start or would be unsafe.
     """
     found = list(findings(settings))
     output.text(table(found, HEADS), [dict(zip(HEADS, row, strict=True)) for row in found])

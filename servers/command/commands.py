@@ -98,13 +98,13 @@ def _provider(ctx: click.Context, option: click.Parameter, value: str | None) ->
 
 
 LISTEN: Final = click.option(
-    "--listen", callback=_listen, metavar="HOST:PORT", help="Address to listen on. Default: 127.0.0.1:8200."
+    "--listen", callback=_listen, metavar="HOST:PORT", help="The address to listen on. Default: 127.0.0.1:8200."
 )
 PROVIDER: Final = click.option(
     "--provider",
     callback=_provider,
     metavar="URL",
-    help="Address of a provider simulator that stands for every environment.",
+    help="The URL of a simulated Azure, which is used instead of every Azure environment.",
 )
 ROOT_TOKEN: Final = partial(
     click.option, "--root-token", type=Secret, metavar="TOKEN", help="The root token. Default: random."
@@ -112,7 +112,7 @@ ROOT_TOKEN: Final = partial(
 
 
 @click.command()
-@OPTION(help=f"TOML file with settings. Default, but for --dev: {VARIABLE}, then ./{HERE}.")
+@OPTION(help=f"The settings file (TOML). Default: {VARIABLE}, then ./{HERE}.")
 @LISTEN
 @PROVIDER
 @click.option(
@@ -120,17 +120,18 @@ ROOT_TOKEN: Final = partial(
     type=click.IntRange(1, MOST_WORKERS),
     metavar="N",
     default=1,
-    help=f"Processes that serve together, 1 to {MOST_WORKERS}; more than one needs a store in PostgreSQL or etcd.",
+    help="The number of worker processes. More than one requires a store in PostgreSQL or etcd. Default: 1.",
 )
 @click.option("--dev", "is_dev", is_flag=True, hidden=True)
 @ROOT_TOKEN(hidden=True)
 def serve(
     settings: Path | None, workers: int, is_dev: bool, root_token: Secret | None, listen: str, provider: str
 ) -> int:
-    """Serve requests until SIGTERM.
+    """Start a server.
 
-    SIGHUP reloads certificate, log level and audit files, and applies the folder of the settings. For trying things out
-    there is `dev`, or here `--dev` [--root-token TOKEN], which sets nothing up.
+    It runs until SIGTERM. SIGHUP reloads the certificate, the log level and the audit files, and applies the folder
+    that the settings name. To try cloudid without a settings file, use `cloudid dev`, or start an empty server that
+    keeps everything in memory with --dev (and --root-token TOKEN).
     """
     settings = settings if is_dev else found_settings(settings)
     if not is_dev and settings is None:
@@ -155,10 +156,11 @@ def serve(
 @PROVIDER
 @ROOT_TOKEN()
 def dev(settings: Path | None, root_token: Secret | None, listen: str, provider: str) -> None:
-    """Serve a first try: all in memory, on a simulated cloud.
+    """Start a development server with a simulated Azure.
 
-    The cloud's machine `web` may log in and lend credentials; it prints what to type next. Nothing is left behind. With
-    --provider nothing is prepared.
+    Everything is kept in memory and is gone when the server stops. The machine `web` of the simulated Azure may log in
+    and request credentials; the output shows which commands to try next. With --provider, the server starts without
+    any configuration.
     """
     token = root_token or Secret()
     options = Options(is_dev=True, settings=settings, root_token=token, listen=listen, provider=provider)
@@ -220,16 +222,20 @@ def _serve_with_workers(options: Options, count: int, program: Server) -> int:
 @click.option(
     "--new-root-token",
     is_flag=True,
-    help="Print another root token for a store that is initialised: the first was lost or never shown.",
+    help="Print a new root token for a store that is already initialised, because the first was lost or never shown.",
 )
 @click.option(
     "--accept-restore",
     is_flag=True,
-    help="Take the etcd cluster that holds the store now for its own: it was restored from a snapshot.",
+    help="Accept that the store is now in a different etcd cluster, because it was restored from a snapshot.",
 )
 @with_output(Format.TABLE)
 def init(settings: Path, new_root_token: bool, accept_restore: bool, output: Output) -> None:
-    """Prepare a store and its key file, and print the root token, once."""
+    """Initialise a store and print the root token.
+
+    If the key file that the settings name does not exist, it is created too. The root token is printed once and is not
+    stored: keep it safe. For a lost root token, use --new-root-token.
+    """
     file = read_settings(settings)
     if accept_restore:
         if not file.server.is_in_etcd:
@@ -284,9 +290,10 @@ def _what_was_made(server: ServerSettings) -> str:
 @click.argument("target", type=FILE)
 @with_output(Format.TABLE)
 def backup(settings: Path, target: Path, output: Output) -> None:
-    """Write a consistent copy of the store to TARGET, also while it is served.
+    """Copy a SQLite store while the server runs.
 
-    TARGET must not exist. For SQLite stores; a database has tools of its own.
+    The copy is consistent, and is written to TARGET, which must not exist yet. It does not contain the master key, so
+    back up the key file separately. For a store in PostgreSQL or etcd, use pg_dump or etcdctl.
     """
     server = read_settings(settings).server
     if server.is_in_database:
@@ -306,10 +313,10 @@ def backup(settings: Path, target: Path, output: Output) -> None:
 @REQUIRED_SETTINGS
 @with_output(Format.TABLE)
 def compact_store(settings: Path, output: Output) -> None:
-    """Give the room of what was deleted back to the disk, while no server runs.
+    """Shrink the file of a SQLite store.
 
-    A SQLite store does not become smaller by itself. It needs as much free room as it has contents. A database has
-    tools of its own.
+    A SQLite file keeps the space of deleted entries. This command returns it to the disk. Stop the server first, and
+    make sure that the disk has as much free space as the store has contents. PostgreSQL and etcd have their own tools.
     """
     server = read_settings(settings).server
     if server.is_in_database:
@@ -321,17 +328,17 @@ def compact_store(settings: Path, output: Output) -> None:
 
 @click.command()
 @REQUIRED_SETTINGS
-@click.option("--new-key-file", type=FILE, metavar="FILE", help="File with the new key; made if there is none.")
-@click.option("--new-key-variable", metavar="NAME", help="Environment variable with the new key.")
-@click.option("--new-key-command", metavar="COMMAND", help="Command that prints the new key.")
-@click.option("--finish", is_flag=True, help="Let only the key of the settings open the store from now on.")
+@click.option("--new-key-file", type=FILE, metavar="FILE", help="The file with the new key. It is created if missing.")
+@click.option("--new-key-variable", metavar="NAME", help="The environment variable with the new key.")
+@click.option("--new-key-command", metavar="COMMAND", help="A command that prints the new key.")
+@click.option("--finish", is_flag=True, help="Remove every master key but the one that the settings name.")
 def rekey(
     settings: Path, new_key_file: Path | None, new_key_variable: str | None, new_key_command: str | None, finish: bool
 ) -> None:
-    """Change the master key, in two steps.
+    """Replace the master key, in two steps.
 
-    The first lets a new key open the store too. When the settings name it and servers were restarted, --finish lets no
-    other open it: at every instant a known key opens the store.
+    First, run it with a new key: from then on both keys open the store. Name the new key in the settings and restart
+    all servers. Then run it with --finish, and the old key no longer opens the store.
     """
     if sum(given is not None for given in (new_key_file, new_key_variable, new_key_command)) + finish != 1:
         raise click.UsageError("give one of --new-key-file, --new-key-variable, --new-key-command and --finish")
@@ -376,9 +383,10 @@ async def _drop_other_master_keys(file: SettingsFile, known: Settings) -> None:
 @click.argument("target", type=FILE)
 @with_output(Format.TABLE)
 def copy_store(settings: Path, target: Path, output: Output) -> None:
-    """Copy the store into another, empty one, and compare both.
+    """Copy the store to a different, empty store.
 
-    TARGET is the settings file of the other store. No server may use either of them.
+    TARGET is the settings file of the new store. Both stores are compared after the copy. Stop all servers that use
+    either of them first.
     """
     files = (read_settings(settings), read_file(target))
     servers = [file.server for file in files]

@@ -27,9 +27,7 @@ COMMANDS: Final = (
     check,
     TEST_ROLES,
 )
-HELP: Final = (
-    "Turn machines' identities into service tokens. Without a command: serve. The program cloudid has more commands."
-)
+HELP: Final = "Run a cloudid server. Without a command, this is `serve`. The program `cloudid` has more commands."
 
 
 def main(name: str, server: Server) -> int:

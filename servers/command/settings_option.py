@@ -1,4 +1,4 @@
-"""The option `--settings`, and the file that counts without it."""
+"""The option `--settings`, and the file that is used without it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _required(ctx: click.Context, option: click.Parameter, given: Path | None) -
     return settings
 
 
-SETTINGS: Final = OPTION(help="TOML file with settings.")
+SETTINGS: Final = OPTION(help="The settings file (TOML).")
 REQUIRED_SETTINGS: Final = OPTION(
-    callback=_required, help=f"TOML file with settings. Default: {VARIABLE}, then ./{HERE}."
+    callback=_required, help=f"The settings file (TOML). Default: {VARIABLE}, then ./{HERE}."
 )

@@ -30,13 +30,17 @@ def _address(ctx: click.Context, option: click.Parameter, text: str) -> tuple[st
     callback=_address,
     default="127.0.0.1:8400",
     metavar="HOST:PORT",
-    help="Default: 127.0.0.1:8400; port 0: any free port.",
+    help="The address to listen on. Port 0 chooses a free port. Default: 127.0.0.1:8400.",
 )
-@click.option("--seed", type=int, default=0, metavar="N", help="The same seed makes the same cloud.")
-@click.option("--tls", is_flag=True, help="Serve over TLS with a new certificate, whose path is printed.")
-@click.option("--allow-remote", is_flag=True, help="Listen on an address that other machines can reach.")
+@click.option("--seed", type=int, default=0, metavar="N", help="The same seed always creates the same tenant.")
+@click.option("--tls", is_flag=True, help="Use TLS with a new certificate, and print the path of the certificate.")
+@click.option("--allow-remote", is_flag=True, help="Allow an address that other machines can reach.")
 def simulate(listen: tuple[str, int], seed: int, tls: bool, allow_remote: bool) -> None:
-    """Serve a simulated cloud, until a signal stops it."""
+    """Start a simulated Azure.
+
+    It answers like Microsoft Entra ID, Microsoft Graph, Azure Resource Manager and the metadata service, until a signal
+    stops it.
+    """
     host, port = listen
     if not (allow_remote or is_loopback(host)):
         raise click.UsageError(

@@ -28,18 +28,21 @@ HEADS: Final = ("result", "case", "role", "expected", "got")
 
 @click.group()
 def roles() -> None:
-    """Test roles, on a server or without one."""
+    """Test roles against expected logins."""
 
 
 @roles.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--address", metavar="URL", help=f"Use the roles of this service; its token is in {TOKEN}.")
+@click.option(
+    "--address", metavar="URL", help=f"Test the roles of this service; needs a token, for example in {TOKEN}."
+)
 @click.option("--mount", default="auth/cloud", callback=without_slashes, metavar="PATH", help="Default: auth/cloud.")
 @with_output(Format.TABLE)
 def test(files: Sequence[Path], address: str | None, mount: str, output: Output) -> int:
-    """Test which logins roles admit, and why not.
+    """Test which logins the roles admit.
 
-    FILE is TOML or JSON with roles, cases or both. Exit code 1: a verdict is another than expected.
+    Each FILE is TOML or JSON, and contains roles, test cases, or both. Without --address no server is needed: the roles
+    of the files are tested. The exit code is 1 if a login has a different result than expected.
     """
     if address == "":
         raise click.UsageError("--address is empty: only the roles of the files would be tested")

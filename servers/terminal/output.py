@@ -178,7 +178,7 @@ def with_output(default: Format | None = None) -> Callable[[F], F]:
 
     `default` is the format without an option; `None`: a table on a terminal, JSON in a pipe.
     """
-    shown = default.value if default else "table on a terminal, json in a pipe"
+    shown = default.value if default else "table on a terminal, JSON in a pipe"
 
     def decorate(command: F) -> F:
         @click.option(
@@ -186,9 +186,9 @@ def with_output(default: Format | None = None) -> Callable[[F], F]:
             "format_",
             type=click.Choice([each.value for each in Format]),
             callback=_note_json,
-            help=f"Default: {shown}.",
+            help=f"The output format. Default: {shown}.",
         )
-        @click.option("--json", "is_json", is_flag=True, callback=_note_json, help="The same as --format json.")
+        @click.option("--json", "is_json", is_flag=True, callback=_note_json, help="Short for --format json.")
         @functools.wraps(command)
         def decorated(*args: Any, format_: str | None, is_json: bool, **options: Any) -> Any:
             is_json = is_json or format_ == Format.JSON

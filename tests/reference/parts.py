@@ -37,16 +37,16 @@ PAGES: Final = tuple(sorted((DOCS.parent / "README.md", *DOCS.glob("reference/*.
 _PART: Final = re.compile(r"(<!-- printed: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FORMS: Final = (auth_method.Config, secrets_engine.Config)
 EXITS: Final = {
-    Exit.DONE: "It was done. A check, a test or a verification found nothing wrong.",
-    Exit.FAILED: "It was refused or failed, or what was asked for is not there, and one line on standard error says "
-    "why; or a check, a test or a verification found something wrong, and its report says what.",
-    Exit.UNUSABLE: "The command line cannot be understood, or a file to be tested or verified cannot be read.",
-    Exit.DIFFERENT: "Of `apply`: the service is not as the folder says, with `--dry-run` or since a secret was left "
-    "that the service made itself.",
-    Exit.UNHEALTHY: "Of `status`: the service answers, and is not healthy.",
-    Exit.NOT_EXECUTABLE: "The command to run (`--exec`, or that of `agent`) is no program, or may not be executed.",
+    Exit.DONE: "Success. A check, a test or a verification found no problem.",
+    Exit.FAILED: "The request was refused or failed, or the object does not exist; a line on standard error has the "
+    "reason. Or a check, a test or a verification found a problem, which its report shows.",
+    Exit.UNUSABLE: "The command line is invalid, or a file to test or verify cannot be read.",
+    Exit.DIFFERENT: "`apply` only: the service differs from the folder, because of `--dry-run`, or because the service "
+    "has rotated a secret and it was not replaced.",
+    Exit.UNHEALTHY: "`status` only: the service answers, but is not healthy.",
+    Exit.NOT_EXECUTABLE: "The command to run (with `--exec` or `agent`) is not a program, or may not be executed.",
     Exit.NO_COMMAND: "The command to run does not exist.",
-    Exit.INTERRUPTED: "Ctrl-C ended it.",
+    Exit.INTERRUPTED: "Interrupted by Ctrl-C.",
 }
 
 
