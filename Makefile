@@ -53,8 +53,8 @@ told = { PYTHONUNBUFFERED=1 $(1) 2>&1; echo "exit $$?"; } | tee $(VENV)/pip.log 
 	esac; done; }
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-tools test-all test-tools-all pytest lint demo demo-cluster dev prove endure hostile soak fuzz mutants advisories terraform chart docs site screenshot bench \
-	figures wheel dist release lint-workflows lock clean
+.PHONY: help test test-tools test-all test-tools-all pytest lint fix demo demo-cluster dev prove endure hostile soak fuzz mutants advisories terraform chart docs site screenshot bench \
+	figures wheel dist release image lint-workflows lock clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -74,11 +74,13 @@ test-tools-all: $(READY) ## The same of the tests that need PostgreSQL, Go, Node
 	@$(RUN_TESTS) $(TOOLS_LONG) $(TESTS)
 
 lint: $(READY) ## Check style, import contracts and types
-	@$(call quietly,$(BIN)/ruff check)
-	@$(call quietly,$(BIN)/ruff format --check)
-	@$(call quietly,$(BIN)/lint-imports)
-	@$(call quietly,$(BIN)/mypy)
-	@$(call quietly,$(BIN)/basedpyright)
+	@failed=; for check in 'ruff check' 'ruff format --check' lint-imports mypy basedpyright; do \
+		out=$$($(BIN)/$$check 2>&1) || { printf '%s\n' "$$out" >&2; failed="$$failed, $$check"; }; \
+	done; [ -z "$$failed" ] || { echo "failed: $${failed#, }" >&2; exit 1; }
+
+fix: $(READY) ## Repair style as far as tools can
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
 
 demo: $(READY_FOR_DEMO) ## Show all main features on a simulated Azure, then stop
 	@$(BIN)/python -m cloudid_servers.demo
@@ -158,6 +160,9 @@ dist: wheel $(READY_FOR_RELEASE) ## Besides, install the wheel in an empty envir
 release: dist ## Build a release, check it, and follow the pages with its wheel: everything but publishing
 	@$(BIN)/python -m tests.release.ready $(TAG)
 	@$(RUN_TESTS) tests/release --built $(DIST)
+
+image: ## Build the image with podman or docker, and run it once
+	@deploy/container/try.sh
 
 lint-workflows: ## Check the workflows in .github with actionlint, which needs Go
 	@command -v go >/dev/null || { echo 'Go is needed: https://go.dev/doc/install' >&2; exit 1; }

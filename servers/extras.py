@@ -24,12 +24,20 @@ EXTRAS: Final = {
 """The extra of the project that has a package, by the name that the package is imported by."""
 
 
+POSIX_ONLY: Final = frozenset({"fcntl", "pwd", "resource"})
+"""Modules of the standard library that Windows does not have."""
+
+
 def remedy(error: ImportError) -> str | None:
-    """What to install, if an import failed because an optional package is missing; `None` for every other failure."""
+    """Return what to do if a package or a module of the platform is missing; `None` for every other failure."""
     package = (error.name or "").partition(".")[0]
-    if not isinstance(error, ModuleNotFoundError) or package not in EXTRAS:
+    if not isinstance(error, ModuleNotFoundError):
         return None
-    return f"the package {package} is missing: pip install 'cloudid[{EXTRAS[package]}]'"
+    if package in POSIX_ONLY:
+        return "cloudid is tested on Linux and does not run on Windows; use the Windows Subsystem for Linux"
+    if package in EXTRAS:
+        return f"the package {package} is missing: pip install 'cloudid[{EXTRAS[package]}]'"
+    return None
 
 
 @contextmanager

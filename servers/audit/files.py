@@ -22,6 +22,9 @@ from .verify import TAIL, read_line
 LOGGING: Final = APPENDING & ~os.O_WRONLY | os.O_RDWR
 """Flags to open an audit log with, which is also read."""
 
+_sync: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
+"""macOS has only the second."""
+
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FIRST_LINE: Final = 2**16
 """Longest first line that can be an audit log's."""
@@ -148,7 +151,7 @@ class File:
     def wait_for_disk(self, fd: int) -> tuple[None, float]:
         """Return when the disk has what was written to an open file, and say how many seconds that took."""
         started = time.perf_counter()
-        os.fdatasync(fd)
+        _sync(fd)
         return None, time.perf_counter() - started
 
     def close(self) -> None:

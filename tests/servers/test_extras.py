@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from cloudid_servers.extras import EXTRAS, remedy, required
+from cloudid_servers.extras import EXTRAS, POSIX_ONLY, remedy, required
 
 from .running import ROOT
 
@@ -53,3 +53,30 @@ def test_a_ready_application_names_the_extra_that_it_lacks(application: str, pac
     needs = application != "asgi" or package != "aiohttp"
     named = f"the package {package} is missing: pip install 'cloudid[{EXTRAS[package]}]'" in ran.stderr
     assert (bool(ran.returncode), named) == (needs, needs), ran.stderr
+
+
+@pytest.mark.parametrize("program", ["cli", "trio_server", "aiohttp_server"])
+@pytest.mark.parametrize("module", sorted(POSIX_ONLY))
+def test_a_program_says_what_it_needs_where_a_module_of_the_platform_is_missing(program: str, module: str) -> None:
+    """As on Windows."""
+    code = f"import runpy, sys; sys.modules[{module!r}] = None; sys.argv[1:] = ['serve', '--help']\n"
+    code += f"runpy.run_module('cloudid_servers.{program}', run_name='__main__')"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "Traceback" in ran.stderr) in {(0, False), (1, False)}, ran.stderr
+    assert ran.returncode == 0 or "Windows Subsystem for Linux" in ran.stderr
+
+
+def test_every_module_that_windows_lacks_is_known() -> None:
+    lacking = {"fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"}
+    modules = [*ROOT.glob("servers/**/*.py"), *ROOT.glob("cloudid_core/**/*.py")]
+    imported = {name for path in modules for name in re.findall(r"^\s*(?:import|from) (\w+)", path.read_text(), re.M)}
+    assert imported & lacking == POSIX_ONLY
+
+
+def test_the_core_needs_no_module_that_windows_lacks() -> None:
+    code = "import sys; sys.modules |= dict.fromkeys(('fcntl', 'grp', 'pty', 'pwd', 'resource', 'termios'))\n"
+    code += "import pkgutil, importlib, cloudid_core\n"
+    code += (
+        "[importlib.import_module(each.name) for each in pkgutil.walk_packages(cloudid_core.__path__, 'cloudid_core.')]"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
