@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +19,9 @@ from tests.waiting import PATIENCE
 from .building import ROOT, run
 
 USER: Final = "65532"
+STEPS: Final = re.findall("^RUN (.*)$", (ROOT / "Containerfile").read_text(), re.MULTILINE)
+OWNED: Final = ("--owner=", "--group=")
+"""Only root may give a folder away."""
 READ_ONLY: Final = 'mount --bind "$DATA" "$DATA" && mount -o remount,bind,ro / && exec "$@"'
 """Only one folder can be written from here on."""
 
@@ -71,13 +75,18 @@ def re_rooted(word: str, root: Path) -> str:
 
 
 @contextmanager
-def image(dist: Path) -> Iterator[Image]:
-    """Made by the script in an empty folder, whose path everybody may go."""
+def image(dist: Path, source: Path = ROOT) -> Iterator[Image]:
+    """An image whose steps ran in an empty folder that all users may enter. `dist`: where a wheel may lie."""
     root = Path(tempfile.mkdtemp())
     try:
         root.chmod(0o755)
-        script = str(ROOT / "deploy" / "container" / "install.sh")
-        run(root, script, str(root), environment={"DIST": str(dist), "PATH": python_for_all()})
+        for step in STEPS:
+            program, *arguments = (re_rooted(word, root) for word in step.split())
+            if program.startswith("/source/"):
+                command = [str(source / program.removeprefix("/source/")), str(root)]
+            else:
+                command = [program, *(each for each in arguments if os.getuid() == 0 or not each.startswith(OWNED))]
+            run(root, *command, environment={"DIST": str(dist), "PATH": python_for_all()})
         program = f"{root}/opt/cloudid/bin/python"
         data = {"DATA": f"{root}/var/lib/cloudid"}
         both = (*ON_A_READ_ONLY_ROOT, *AS_NOBODY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -18,9 +19,10 @@ from tests.pages.blocks import blocks_of
 from tests.servers.certificates import write_certificate
 from tests.waiting import PATIENCE
 
-from .building import ROOT
+from .building import ROOT, run
 from .installed import AS_NOBODY, ON_A_READ_ONLY_ROOT, USER, Image, image
 
+SEEN: Final = tuple(re.findall("^!(.*)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE))
 FILE: Final = (ROOT / "Containerfile").read_text()
 PAGE: Final = "docs/how-to/install.md"
 
@@ -41,12 +43,23 @@ def installed(dist: Path) -> Iterator[Image]:
         yield made
 
 
-def test_the_image_has_one_step_one_volume_and_no_root() -> None:
-    [step] = instructions("RUN")
-    assert step.endswith(" /source/deploy/container/install.sh")
+def test_the_image_has_a_stage_of_its_own_for_building_and_no_root() -> None:
+    assert len(instructions("FROM")) == 2
+    assert instructions("COPY") == [". /source", "--from=build /opt/cloudid /opt/cloudid"]
     assert instructions("USER") == [f"{USER}:{USER}"]
     assert instructions("VOLUME") == ["/var/lib/cloudid"]
-    assert not set(re.findall("^([A-Z]+)", FILE, re.MULTILINE)) & {"ADD", "COPY", "ENV"}
+    assert not set(re.findall("^([A-Z]+)", FILE, re.MULTILINE)) & {"ADD", "ENV"}
+
+
+def test_an_image_is_built_from_what_the_build_may_see_of_a_checkout(tmp_path: Path) -> None:
+    """No wheel was built before."""
+    source = tmp_path / "source"
+    for name in run(ROOT, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
+        if name.startswith(SEEN) and os.path.lexists(ROOT / name):
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, source / name, follow_symlinks=False)
+    with image(source / "dist", source) as made:
+        assert made.run("/opt/cloudid/bin/cloudid", "--version").stdout
 
 
 def test_nothing_in_the_image_installs_anything(installed: Image) -> None:
