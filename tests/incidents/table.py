@@ -56,7 +56,7 @@ INCIDENTS: Final = (
         ),
     ),
     Incident(
-        ("Vault CVE-2025-5999", "OpenBao CVE-2025-64761"),
+        ("Vault CVE-2025-5999", "OpenBao CVE-2025-54996", "OpenBao CVE-2025-64761", "Vault CVE-2024-9180"),
         "Another spelling of `root` passed the checks that refuse it, and became it afterwards.",
         here("tokens", "no_spelling_of_root_makes_a_root_token"),
     ),
@@ -88,7 +88,7 @@ INCIDENTS: Final = (
         ),
     ),
     Incident(
-        ("Vault CVE-2025-4166",),
+        ("Vault CVE-2025-4166", "HCSEC-2025-09"),
         "Secrets in a body that could not be parsed were repeated in errors and logs.",
         here("secrets", "no_body_that_cannot_be_understood_is_repeated_anywhere"),
     ),
@@ -101,7 +101,7 @@ INCIDENTS: Final = (
         ),
     ),
     Incident(
-        ("Vault CVE-2025-6000",),
+        ("Vault CVE-2025-6000", "OpenBao CVE-2025-54997"),
         "An audit file was a program, written by those who may enable audit devices.",
         (
             *below("core/system", "audit", "a_device_that_makes_no_sense_is_refused"),
@@ -112,7 +112,7 @@ INCIDENTS: Final = (
         ),
     ),
     Incident(
-        ("Vault CVE-2025-6203",),
+        ("Vault CVE-2025-6203", "OpenBao CVE-2025-59043"),
         "Small bodies of JSON were a lot of work.",
         (
             *below("properties", "hostile_inputs", "no_input_costs_much_more_than_an_ordinary_one"),
@@ -129,17 +129,17 @@ INCIDENTS: Final = (
         ),
     ),
     Incident(
-        ("Vault CVE-2026-5807",),
+        ("Vault CVE-2026-5807", "Vault CVE-2025-4656", "OpenBao CVE-2025-52894"),
         "Whoever asked could begin and cancel the change of the master key, and the making of a root token.",
         here("requests", "nobody_asks_for_the_master_key_or_a_root_token_by_a_request"),
     ),
     Incident(
-        ("Vault CVE-2026-5006", "OpenBao GHSA-59w7"),
+        ("Vault CVE-2026-5006", "OpenBao GHSA-59w7-v8rr-pr4p"),
         "Names with `/`, `*` and `+` got into the paths of policies by way of templates.",
         here("requests", "no_text_of_a_caller_becomes_a_part_of_a_policy"),
     ),
     Incident(
-        ("Vault CVE-2025-11621",),
+        ("Vault CVE-2025-11621", "OpenBao CVE-2025-59048"),
         "What was remembered of one account was used for another with the same name in it.",
         (
             *here("machines", "what_one_tenant_says_of_a_machine_is_not_said_of_its_twin_in_another"),
@@ -171,7 +171,7 @@ INCIDENTS: Final = (
         here("requests", "no_header_of_a_client_reaches_the_provider"),
     ),
     Incident(
-        ("OpenBao GHSA-rh46",),
+        ("OpenBao GHSA-rh46-vc3j-w2w3",),
         "What the core asks of its own backends could be asked for from outside.",
         (
             *here("requests", "no_verb_asks_for_work_that_only_the_service_gives_itself"),
@@ -179,7 +179,7 @@ INCIDENTS: Final = (
         ),
     ),
     Incident(
-        ("OpenBao CVE-2026-40264", "OpenBao GHSA-c36x"),
+        ("OpenBao CVE-2026-40264", "OpenBao CVE-2026-45808", "OpenBao GHSA-c36x-h252-g9x2"),
         "An accessor or a lease of others was enough to renew or end it.",
         (
             *below(
@@ -192,7 +192,7 @@ INCIDENTS: Final = (
         ),
     ),
     Incident(
-        ("OpenBao GHSA-vv66",),
+        ("OpenBao GHSA-vv66-6rp4-wr4f", "Vault CVE-2020-7220"),
         "A deletion that was interrupted lost the leases, and what they stood for lived on.",
         (
             *here("interrupted_end", "a_mount_whose_end_was_cut_off_leaves_nothing_at_the_provider"),
@@ -228,7 +228,7 @@ INCIDENTS: Final = (
         ),
     ),
     Incident(
-        ("Vault CVE-2025-52893", "HCSEC-2025-12"),
+        ("OpenBao CVE-2025-52893",),
         "Errors about a field of the wrong type repeated its value.",
         here("secrets", "no_body_that_cannot_be_understood_is_repeated_anywhere"),
     ),
@@ -257,16 +257,214 @@ INCIDENTS: Final = (
             *below("core/auth_method", "login", "a_person_logs_in_only_where_the_role_says_so"),
         ),
     ),
+    Incident(
+        ("Vault CVE-2024-5798",),
+        "A JWT was accepted although its audience was not the one that the role asks for.",
+        (
+            *below("properties", "never_again", "audience_issuer_and_tenant_are_all_checked"),
+            *below("properties", "never_again", "a_slash_at_the_end_of_the_audience_is_part_of_it"),
+        ),
+    ),
+    Incident(
+        (
+            *("Vault CVE-2020-35177", "Vault CVE-2023-3462", "Vault CVE-2025-6010", "Vault CVE-2025-6011"),
+            "OpenBao CVE-2025-54999",
+        ),
+        "The text of a refusal, or the time until it came, showed strangers which users exist.",
+        (
+            *below("properties", "trust_before_proof", "a_token_that_is_not_verified_leaves_the_same_under_every_role"),
+            *below(
+                "properties",
+                "trust_before_proof",
+                "a_verified_token_that_is_not_accepted_leaves_the_same_under_every_role",
+            ),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2025-6004", "OpenBao CVE-2025-54998"),
+        "Another spelling of a name was not counted as an attempt for the same name, so that no lock-out came.",
+        (
+            *below("core/quotas", "failed_logins", "a_login_that_is_refused_for_its_form_counts"),
+            *below(
+                "core/quotas", "failed_logins", "a_verified_token_that_is_not_accepted_counts_whichever_role_it_names"
+            ),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2023-6337",),
+        "Large requests of strangers filled the memory.",
+        (
+            *below("servers", "http", "a_body_that_is_too_large_is_not_asked_for"),
+            *below("servers", "reader", "the_memory_is_bounded"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2023-5954",),
+        "Each check of a policy kept memory that was never freed.",
+        (
+            *below("core/policies", "store", "access_lists_of_long_policies_are_forgotten_before_there_are_many"),
+            *below("core", "caches", "every_cache_of_a_service_is_bounded"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2021-32923",),
+        "A renewal within the last second of a lease or a token made it last forever.",
+        (
+            *below("core/system", "leases", "a_renewal_ends_with_the_maximum_of_the_role"),
+            *below("core/system", "leases", "a_lease_that_is_over_cannot_be_renewed"),
+            *below("core/system", "leases", "no_renewal_outlives_the_secret_at_the_provider"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2020-25816",),
+        "A lease outlived the batch token that had requested it.",
+        (
+            *below("core/leases", "expiry", "leases_end_with_a_token_that_expires"),
+            *below("core/tokens", "batch", "a_batch_token_dies_with_its_parent"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2020-25594", "Vault CVE-2021-3024"),
+        "Answers to strangers named mounts, or addresses of the inner network.",
+        (
+            *below("core/system", "internal", "an_unmounted_path_is_denied_alike"),
+            *below("core/system", "health", "strangers_learn_codes_but_no_names"),
+            *below("core/dispatch", "dispatch", "without_a_token_no_answer_reveals_the_methods_of_a_path"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2024-0831",),
+        "An audit device without keyed hashes made all other devices record secrets in clear.",
+        below(
+            "core/system", "audit", "an_option_of_existing_services_that_does_nothing_here_is_refused_with_what_to_do"
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2024-2877",),
+        "A node that passed a request on wrote its headers, tokens among them, into the audit log.",
+        below("core/system", "audited_headers", "headers_that_may_hold_a_token_are_never_on_record"),
+    ),
+    Incident(
+        ("Vault CVE-2020-13223",),
+        "The log had the variables that name a proxy, with the proxy's password.",
+        (
+            *below("servers", "proxies", "credentials_of_a_proxy_are_never_printed"),
+            *below("servers", "proxies", "a_proxy_that_cannot_be_used_is_an_error_that_does_not_show_it"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2021-38553",),
+        "The file of the store could be read by every user of the machine.",
+        (
+            *below("hosts", "stores", "the_file_is_for_its_owner_only"),
+            *below("servers", "backup", "a_copy_is_for_its_owner_only_and_overwrites_nothing"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2021-38554",),
+        "The page kept what one user had seen, and showed it to the next one in the same browser.",
+        below("ui", "ui", "a_wrong_token_is_told_and_nothing_is_kept_of_a_right_one"),
+    ),
+    Incident(
+        ("Vault CVE-2023-2121", "OpenBao CVE-2026-33758"),
+        "Text of others was shown on the page as HTML.",
+        (
+            *below("ui", "ui", "every_status_has_all_security_headers"),
+            *below("ui", "ui", "nothing_is_inline_and_nothing_comes_from_elsewhere"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2021-27400",),
+        "The certificate of a database was not verified.",
+        (
+            *below("servers", "safety", "a_database_beyond_this_machine_needs_a_verified_certificate"),
+            *below("hosts", "hosts", "the_certificate_of_the_provider_is_checked"),
+        ),
+    ),
+    Incident(
+        ("Vault CVE-2024-6468",),
+        "One connection from an address that was not allowed ended the listener.",
+        (
+            *below("servers", "http", "connections_are_bounded"),
+            *below("servers", "http", "forwarded_addresses_are_believed_from_trusted_proxies"),
+        ),
+    ),
+    Incident(
+        ("Vault Secrets Operator HCSEC-2026-28", "consul-template HCSEC-2026-12"),
+        "Files outside the folder of secrets were read, by a path in a declaration or by a symbolic link.",
+        (
+            *below("servers", "folder_secrets", "nothing_else_is_read"),
+            *below("servers", "folder_secrets", "a_file_of_a_folder_is_no_link_to_elsewhere"),
+        ),
+    ),
 )
 
 NOT_CONCERNED: Final = (
+    NotConcerned(
+        ("Vault CVE-2023-5077",),
+        "A role that was written again lost the conditions of its bindings at the provider.",
+        "Role assignments are created and deleted by their ids; none is rewritten",
+    ),
+    NotConcerned(
+        (
+            *("Vault CVE-2022-41316", "Vault CVE-2024-2048", "Vault CVE-2024-2660", "Vault CVE-2025-6037"),
+            "Vault CVE-2020-35453",
+        ),
+        "Client certificates that were revoked or not of an authority passed; endpoint policies did not take effect.",
+        "Clients do not log in with certificates, and there are no Sentinel policies",
+    ),
+    NotConcerned(
+        (
+            *("Vault CVE-2021-41802", "Vault CVE-2021-43998", "Vault CVE-2022-40186", "Vault CVE-2020-10660"),
+            *("Vault CVE-2022-30689", "Vault CVE-2025-6013", "Vault CVE-2025-6014", "Vault CVE-2025-6015"),
+            *("OpenBao CVE-2025-55000", "OpenBao CVE-2025-55001", "OpenBao CVE-2025-55003"),
+        ),
+        "Entities and aliases were confused with each other, and second factors were accepted twice.",
+        "There are no entities, aliases, templated policies and second factors: a token has the policies of one role",
+    ),
+    NotConcerned(
+        (
+            *("Vault CVE-2020-10661", "Vault CVE-2023-3774", "Vault CVE-2023-3775", "Vault CVE-2020-12757"),
+            "OpenBao GHSA-mwr2-wmgp-crj6",
+        ),
+        "Rights in one namespace reached another; credentials for Google Cloud did not end.",
+        "There are no namespaces: a request that names one is refused; and no engine for Google Cloud",
+    ),
+    NotConcerned(
+        (
+            *("Vault CVE-2021-3282", "Vault CVE-2021-27668", "Vault CVE-2021-45042", "Vault CVE-2022-36129"),
+            "Vault CVE-2024-8185",
+        ),
+        "Strangers removed or joined members of the storage cluster, or filled their memory.",
+        "Nodes share a database and offer no endpoint to one another",
+    ),
+    NotConcerned(
+        ("Vault CVE-2023-25000", "Vault CVE-2023-2197", "Vault CVE-2023-4680", "OpenBao GHSA-34fc-gh42-pj53"),
+        "Shares of the seal key, or what it had sealed, could be learned by measuring, or by nonces of the caller.",
+        "There are no shares and no recovery mode; AES-GCM seals under random nonces, and callers give none",
+    ),
+    NotConcerned(
+        ("Vault CVE-2023-0620", "OpenBao CVE-2026-39946", "OpenBao GHSA-6mwx-4547-5vc9", "Vault CVE-2025-13357"),
+        "Names became parts of SQL or LDAP statements, or an empty password passed.",
+        "The statements of the stores are fixed, with values as parameters; there is no database engine and no LDAP",
+    ),
+    NotConcerned(
+        (
+            *("Vault CVE-2021-29653", "Vault CVE-2022-25243", "Vault CVE-2022-25244", "Vault CVE-2023-0665"),
+            *("Vault CVE-2023-24999", "Vault CVE-2021-42135", "Vault CVE-2024-7594", "Vault CVE-2026-5052"),
+            *("OpenBao CVE-2026-39396", "OpenBao CVE-2026-33757", "OpenBao GHSA-g892-p242-8g86"),
+            "OpenBao GHSA-8w8f-r2xv-4q4j",
+        ),
+        "Faults of the engines PKI, SSH, transit and Google Cloud, of AppRole, of logins by OIDC, and of plugins.",
+        "None of these exists here",
+    ),
     NotConcerned(
         ("OpenBao CVE-2026-39388", "SPIRE: TLS session resumption"),
         "A token bound to a client certificate was renewed over a connection with another one.",
         "No token is bound to a client certificate",
     ),
     NotConcerned(
-        ("OpenBao GHSA-444v",),
+        ("OpenBao GHSA-444v-8vxr-p36h",),
         "The agent printed secrets when it could not write them.",
         "The agent's messages name files and fields, never values: its errors hold no answer of the service",
     ),
