@@ -221,7 +221,7 @@ async def undo_until(job: Job, found: Found[Intent], due_at: Instant) -> Removal
     """Remove the objects of an abandoned intent. The intent stays until they are certainly gone.
 
     A commit claims the attempt first: a node that lost the leadership does not touch the provider, and the next attempt
-    is due at `due_at`, even if this one is interrupted.
+    is due at `due_at`, even if this one is interrupted. If this one fails in a request, the next one may be due sooner.
     """
     records, intent = job.context.records, found.record
     claimed = evolve(intent, attempts=intent.attempts + 1, due_at=due_at, reason=UNDER_WAY)
@@ -232,7 +232,7 @@ async def undo_until(job: Job, found: Found[Intent], due_at: Instant) -> Removal
         await records.commit(Changes(job.fence) | closing(claim, "undone"))
     else:
         role = claimed.role if removal.left.may_sign_in else ""
-        again = await queue.retry_after(claimed.due_at, removal.retry_after)
+        again = await queue.retry_after(job, claimed.attempts, claimed.due_at, removal.retry_after)
         left = evolve(claimed, provisioned=removal.left, role=role, reason=reason_text(removal), due_at=again)
         failed = Changes(events=(left.event("undoing failed", left.reason),))
         await records.commit(Changes(job.fence) | rescheduled(claim, left) | failed)

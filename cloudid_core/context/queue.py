@@ -79,8 +79,14 @@ async def retry_at(job: Job, attempts: int) -> Instant:
     return job.now + await PAUSES.draw(attempts)
 
 
-async def retry_after(due_at: Instant, seconds: float | None) -> Instant:
-    """When to try again after a failed attempt: at `due_at`, unless Azure asked to wait longer."""
+async def retry_after(job: Job, attempts: int, due_at: Instant, seconds: float | None) -> Instant:
+    """When to try again after an attempt that failed: at `due_at`, unless Azure asked to wait longer.
+
+    An attempt of a request is claimed until the request is certainly over. Once it has failed, the background need not
+    wait so long.
+    """
+    if not job.is_in_background:
+        due_at = min(due_at, await Now() + await PAUSES.draw(attempts))
     if seconds is None:
         return due_at
     return max(due_at, await Now() + min(seconds, PAUSES.longest))

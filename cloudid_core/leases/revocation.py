@@ -83,7 +83,8 @@ async def forget_lease(context: Context, lease_id: str, mount_id: str, now: Inst
 async def revoke_now(job: Job, due_at: Instant) -> Removal | None:
     """Make one attempt in a request to remove the objects of a lease; `None` if there is no such lease.
 
-    The next attempt is due at `due_at`, when nothing that this one has sent can still be under way.
+    The next attempt is due after a pause. If this one is interrupted, it is due at `due_at`, when nothing that this one
+    has sent can still be under way.
     """
     found = await find_lease(job.context, job.ref)
     return await _attempt(job, found, due_at=due_at) if found else None
@@ -114,7 +115,7 @@ async def _note(job: Job, claimed: Lease, removal: Removal) -> None:
     if removal.left.is_empty:
         changes |= found.record.removal
     else:
-        again = await queue.retry_after(found.record.due_at, removal.retry_after)
+        again = await queue.retry_after(job, claimed.attempts, found.record.due_at, removal.retry_after)
         left = evolve(found.record, provisioned=removal.left, reason=reason_text(removal), due_at=again)
         changes |= rescheduled(found, left) | Changes(events=(left.event("revocation failed", left.reason),))
     await job.context.records.commit(changes)

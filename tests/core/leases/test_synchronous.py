@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
+from cloudid_core.context import queue
+from cloudid_core.context.queue import PAUSES
 from cloudid_core.effects import MOST_COMMITTED, Commit
 from cloudid_core.leases.synchronous import PAGE
 from cloudid_core.store import keys
@@ -84,6 +86,37 @@ def test_a_commit_for_many_leases_of_a_token_names_no_more_than_a_store_takes() 
     world.must("POST", "auth/token/revoke", {"token": token})
     world.pass_time(4000)
     assert [world.lease(lease.id) for lease in leases] == [None] * len(leases)
+
+
+@pytest.mark.parametrize("path", ["sys/leases/revoke/{}", "sys/leases/revoke-prefix/cloud"])
+def test_an_attempt_that_failed_is_repeated_after_a_pause_and_not_when_the_request_must_be_over(path: str) -> None:
+    world = engine_with_roles()
+    lease_id = world.issue("existing")
+    world.fail("graph", status=403, code="Authorization_RequestDenied")
+    assert world.ask("PUT", path.format(lease_id)).code == "revocation_pending"
+    lease = world.lease(lease_id)
+    assert lease is not None
+    assert lease.attempts == 1
+    assert lease.due_at <= world.clock + PAUSES.first * PAUSES.spread[1]
+    assert world.due(queue.LEASE) == [lease.due_key]
+    world.heal()
+    world.pass_time(60)
+    assert world.lease(lease_id) is None
+    assert world.alive("password") == []
+
+
+def test_an_attempt_that_is_interrupted_is_not_repeated_before_the_request_must_be_over() -> None:
+    """What it has sent may still be under way."""
+    world = engine_with_roles()
+    lease_id = world.issue("existing")
+    world.slow(50)
+    world.spawn(world.service.handle(world.request("PUT", f"sys/leases/revoke/{lease_id}", x_service_deadline="20")))
+    world.advance(2)
+    asked_at = world.clock - 2
+    world.restart()
+    lease = world.lease(lease_id)
+    assert lease is not None
+    assert lease.due_at == asked_at + 20 + world.settings.request_grace
 
 
 def test_leases_that_are_marked_are_worked_off_by_another_node() -> None:

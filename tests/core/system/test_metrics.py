@@ -144,7 +144,7 @@ def test_leases_are_told_by_their_state() -> None:
     lease = world.leases()[0]
     world.fail("graph", status=403, code="Authorization_RequestDenied")
     world.ask("PUT", "sys/leases/revoke", {"lease_id": lease})
-    world.advance(metrics.PAUSE)
+    world.pass_time(metrics.PAUSE)
     told = world.numbers["cloudid_leases"]
     assert {state: row[0] for (state,), row in told.items()} == {"alive": 2, "ending": 0, "stuck": 1}
 
