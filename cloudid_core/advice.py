@@ -15,8 +15,8 @@ from .errors import Code
 
 WHY: Final = "cloudid why --role ROLE"
 STATUS: Final = "cloudid status"
-PERMISSIONS: Final = "GET MOUNT/permissions"
-TOKEN: Final = "GET auth/token/lookup-self"
+PERMISSIONS: Final = "cloudid read MOUNT/permissions"
+TOKEN: Final = "cloudid read auth/token/lookup-self"
 
 
 PLACEHOLDER: Final = re.compile(r"\b(?:MOUNT|ROLE|PATH)\b")
@@ -29,7 +29,7 @@ def fill(text: str, names: Mapping[str, str]) -> str:
 
 @frozen
 class Advice:
-    """A row of the table. `command` is a command of `cloudid`, or a request to the service; empty: there is none."""
+    """A row of the table. `command` is a command of `cloudid`; empty: there is none."""
 
     cause: str
     fix: str
@@ -93,12 +93,12 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.ROLE_NOT_FOUND: Advice(
         "The mount has no role of this name.",
         "Name an existing role with `--role`, or another mount with `--mount`. For credentials, list `MOUNT/roles`.",
-        "LIST MOUNT/role",
+        "cloudid list MOUNT/role",
     ),
     Code.ROLE_NEWER_THAN_NODE: Advice(
         "A node of a later version wrote the role with a bound that this node does not know.",
         "Upgrade this node. Until then, log in and write the role on a node of the later version.",
-        "GET sys/health",
+        "cloudid read sys/health",
     ),
     Code.ROLE_UNBOUND: Advice(
         "The role has no bound constraint. It was created before one was required.",
@@ -218,7 +218,7 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     ),
     Code.PROVIDER_PERMISSION_DENIED: Advice(
         "The mount's service principal lacks a permission, or got it only minutes ago.",
-        "Grant the permissions that the command shows as missing.",
+        "Grant the permissions that `cloudid read MOUNT/permissions` shows as missing.",
         PERMISSIONS,
     ),
     Code.PROVIDER_REFUSED: Advice(
@@ -255,7 +255,7 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.PROVIDER_SCOPE_MISSING: Advice(
         "A scope in the role's `azure_roles` was deleted, or belongs to another tenant.",
         "Recreate the resource group, or write the role with a scope that exists.",
-        "GET MOUNT/roles/ROLE",
+        "cloudid read MOUNT/roles/ROLE",
     ),
     Code.PROVIDER_NOT_REGISTERED: Advice(
         "The subscription has never used the resource provider of this resource type.",
@@ -265,7 +265,7 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.PROVIDER_POLICY_REFUSED: Advice(
         "An app management policy limits the lifetime or type of credentials, or requires a reference.",
         "Set `max_secret_ttl` or `service_management_reference` in the mount's configuration as the tenant requires.",
-        "GET MOUNT/config",
+        "cloudid read MOUNT/config",
     ),
     Code.PROVIDER_UNREACHABLE: Advice(
         "The server cannot reach Azure because of its DNS, a proxy or a firewall.",
@@ -290,7 +290,7 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.SELF_TARGET: Advice(
         "The role names an app registration that the service itself authenticates with.",
         "Use a separate app registration for the role.",
-        "GET MOUNT/roles/ROLE",
+        "cloudid read MOUNT/roles/ROLE",
     ),
     # The client
     Code.PERMISSION_DENIED: Advice(
@@ -298,7 +298,9 @@ ADVICE: Final[Mapping[Code, Advice]] = {
         "Log in again. If that does not help, a policy of the token has to allow the path.",
         TOKEN,
     ),
-    Code.NO_HANDLER: Advice("Nothing is mounted at this path.", "Correct the path, or `--mount`.", "GET sys/mounts"),
+    Code.NO_HANDLER: Advice(
+        "Nothing is mounted at this path.", "Correct the path, or `--mount`.", "cloudid read sys/mounts"
+    ),
     Code.UNSUPPORTED_PATH: Advice(
         "The path is misspelled, or only other services have it.",
         "Correct the path.",
@@ -318,12 +320,12 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.RATE_LIMIT_EXCEEDED: Advice(
         "A rate limit quota is used up.",
         "Try again later, or raise the quota.",
-        "LIST sys/quotas/rate-limit",
+        "cloudid list sys/quotas/rate-limit",
     ),
     Code.LEASE_COUNT_EXCEEDED: Advice(
         "A lease count quota is used up.",
         "Revoke unused leases, or raise the quota.",
-        "LIST sys/quotas/lease-count",
+        "cloudid list sys/quotas/lease-count",
     ),
     # The request
     Code.MALFORMED_REQUEST: Advice(
@@ -423,7 +425,7 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.CONFIG_INVALID: Advice(
         "The configuration was written before a rule became stricter.",
         "Rewrite the fields that the message names.",
-        "GET MOUNT/config",
+        "cloudid read MOUNT/config",
     ),
     Code.REFERENCE_NOT_FOUND: Advice(
         "The object is misspelled or deleted, or the mount's service principal may not see it.",
@@ -460,8 +462,8 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     ),
     Code.TOKEN_NOT_FOUND: Advice(
         "The token has ended, or the accessor is mistyped.",
-        "List the accessors with `LIST auth/token/accessors`.",
-        "LIST auth/token/accessors",
+        "List the accessors with `cloudid list auth/token/accessors`.",
+        "cloudid list auth/token/accessors",
     ),
     Code.BATCH_TOKEN_UNSUPPORTED: Advice(
         "Batch tokens are not stored, so this is not possible with them.",
@@ -509,13 +511,13 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.MOUNT_NOT_FOUND: Advice(
         "The path is misspelled, or the mount was removed.",
         "List the mounts with `cloudid read sys/mounts` and `cloudid read sys/auth`.",
-        "GET sys/mounts",
+        "cloudid read sys/mounts",
     ),
     Code.MOUNT_PROTECTED: Advice("Built-in mounts cannot be moved or disabled.", "Choose another mount."),
     Code.MOUNT_PATH_IN_USE: Advice(
         "Another mount is at this path, above it or below it.",
         "Choose another path, or move that mount.",
-        "GET sys/mounts",
+        "cloudid read sys/mounts",
     ),
     Code.FOLDER_UNKNOWN: Advice(
         "The request names a folder id that was never applied here, or was removed.",
@@ -530,7 +532,7 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.FOLDERS_TOO_MANY: Advice(
         "Folders that are no longer applied still have records.",
         "List them with `cloudid list sys/applied`, and delete the records of folders that no longer exist.",
-        "LIST sys/applied",
+        "cloudid list sys/applied",
     ),
     Code.NOT_MADE_BY_FOLDER: Advice(
         "The object was created by another client, or recreated after the folder had created it.",
@@ -539,17 +541,17 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.AUDIT_DEVICE_NOT_FOUND: Advice(
         "No audit device has this path.",
         "List the devices with `cloudid read sys/audit`.",
-        "GET sys/audit",
+        "cloudid read sys/audit",
     ),
     Code.AUDITED_HEADER_NOT_FOUND: Advice(
         "The audit log does not record this header.",
         "List the headers with `cloudid read sys/config/auditing/request-headers`.",
-        "GET sys/config/auditing/request-headers",
+        "cloudid read sys/config/auditing/request-headers",
     ),
     Code.AUDIT_DEVICE_UNUSABLE: Advice(
         "The file or socket cannot be written.",
         "Fix what the message names, then enable the device again.",
-        "GET sys/audit",
+        "cloudid read sys/audit",
     ),
     Code.AUDIT_FILE_OUTSIDE: Advice(
         "The file is outside of the allowed directory.",
@@ -581,12 +583,12 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.APPLICATION_KEPT: Advice(
         "The role names an app registration that the service created for a lease or for a role with `persist_app`.",
         "Use an app registration of your own, or request credentials of the role that keeps this one.",
-        "LIST MOUNT/roles",
+        "cloudid list MOUNT/roles",
     ),
     Code.CEILING_EXCEEDED: Advice(
         "The role asks for more than the mount's `allowed_…` fields permit.",
         "Request less, or change the mount's configuration.",
-        "GET MOUNT/ceiling",
+        "cloudid read MOUNT/ceiling",
     ),
     Code.ROLE_CHANGE_PENDING: Advice(
         "A write or a rotation was interrupted.",
@@ -595,7 +597,7 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.ROLE_WITHOUT_TOKENS: Advice(
         "The role issues client secrets only.",
         "Set `token_scopes` of the role, or read `creds/ROLE`.",
-        "GET MOUNT/roles/ROLE",
+        "cloudid read MOUNT/roles/ROLE",
     ),
     Code.ROLE_GIVES_TOKENS: Advice(
         "The role's `proof` is not a client secret.",
@@ -604,12 +606,12 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.ROLE_WITHOUT_SECRET: Advice(
         "The first secret of the role could not be created yet.",
         "Read `static-roles/ROLE`, which shows the last error.",
-        "GET MOUNT/static-roles/ROLE",
+        "cloudid read MOUNT/static-roles/ROLE",
     ),
     Code.TOKEN_SCOPE_NOT_ALLOWED: Advice(
         "The scope is misspelled, or the role does not allow it.",
         "Request one of the role's `token_scopes`.",
-        "GET MOUNT/roles/ROLE",
+        "cloudid read MOUNT/roles/ROLE",
     ),
     Code.ROOT_SECRET_UNMANAGED: Advice(
         "The root secret comes from the environment, or there is none.",
@@ -618,7 +620,7 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.ROOT_SECRETS_LEFT: Advice(
         "There were many forced rotations within one overlap, or the service principal may not remove secrets.",
         "Try again after the time in `Retry-After`, or grant what `permissions` shows as missing.",
-        "GET MOUNT/rotation",
+        "cloudid read MOUNT/rotation",
     ),
     Code.ROOT_SECRET_MADE_HERE: Advice(
         "The files contain an older secret than the one that rotation created.",
@@ -632,7 +634,7 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     Code.ROOT_SECRET_SHARED: Advice(
         "Two mounts use the same secret.",
         "Configure a separate secret for each mount, or send `force`.",
-        "GET MOUNT/rotation",
+        "cloudid read MOUNT/rotation",
     ),
 }
 """A row for each code.

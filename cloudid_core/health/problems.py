@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from shlex import quote
 from typing import TypeAlias
 
 Occurrence: TypeAlias = Mapping[str, str]
@@ -11,7 +12,7 @@ Occurrence: TypeAlias = Mapping[str, str]
 
 
 class Consequence(Enum):
-    """What a problem means until it is mended."""
+    """What a problem means until it is fixed."""
 
     CANNOT_SERVE = "this node cannot serve: health is 503"
     REFUSED = "refused at use"
@@ -19,10 +20,11 @@ class Consequence(Enum):
 
 
 class HealthProblem(Enum):
-    """Every problem that health can tell: its text, what mends it, and its consequence unless the service goes on.
+    """Every problem that health reports: its text, its fix, and its consequence unless the node keeps serving.
 
-    The name in lower case is the code. Where a request mends the problem, that is method, path and body of the request.
-    Everybody sees codes; texts and what mends them are for tokens that may read `sys/health`.
+    The name in lower case is the code. Where a request fixes the problem, the fix has the command that sends it, with
+    the names of the problem quoted for a shell. Everyone sees codes; texts and fixes are for tokens that may read
+    `sys/health`.
     """
 
     # Why requests should go to another node
@@ -45,23 +47,27 @@ class HealthProblem(Enum):
     )
     CREDENTIAL_AT_RISK = (
         "the root credential of {mount}: {reason}",
-        "GET {mount}/rotation tells its state; another secret is written with POST {mount}/config",
+        "cloudid read {mount}/rotation shows its state; cloudid write {mount}/config client_secret=- writes another "
+        "secret",
     )
     STATIC_SECRET_AT_RISK = (
         "the secret of the static role {role} of {mount}: {reason}",
-        "GET {mount}/static-roles/{role} tells its state; POST {mount}/rotate-role/{role} tries at once",
+        "cloudid read {mount}/static-roles/{role} shows its state; cloudid write {mount}/rotate-role/{role} tries "
+        "again",
     )
     REVOCATIONS_FAILING = (
         "{mount} has leases that could not be revoked in several attempts: {count}",
-        "GET sys/leases has the reason of each",
+        "cloudid read sys/leases shows the reason of each",
     )
     CREDENTIAL_REFUSED = (
         "Azure has rejected the {credential} of {mount} since {since}: {reason}. Affected: {affected}",
-        "GET {mount}/permissions proves the credential again; correct it with POST {mount}/config",
+        "cloudid write {mount}/config client_secret=- writes another secret, and takes tenant_id and client_id; "
+        "cloudid read {mount}/permissions proves the credential again",
     )
     PROVIDER_FAILING = (
         "{service} has not worked for {mount} since {since}: {reason}. Affected: {affected}",
-        "let the server reach the host that the reason names; for a status of Azure see GET {mount}/permissions",
+        "let the server reach the host that the reason names, or grant what cloudid read {mount}/permissions shows as "
+        "missing",
     )
     SIGNING_KEYS_OUTDATED = (
         "the signing keys of the tenant {tenant} could not be fetched since {since}: {reason}",
@@ -77,7 +83,7 @@ class HealthProblem(Enum):
     )
     FOLDER_NOT_APPLIED = (
         "the folder {folder} is not applied: {reason}",
-        "mend what the reason names; the server tries again each minute, and at once when it gets SIGHUP",
+        "fix what the reason names; the server tries again each minute, and immediately when it gets SIGHUP",
     )
     SETTINGS_NOT_RELOADED = (
         "the settings could not be reloaded at {at}, and the old ones are in effect: {reason}",
@@ -90,7 +96,7 @@ class HealthProblem(Enum):
 
     STORE_SHARED = (
         "others than its owner may use the store's file, whose mode is {mode}",
-        "run chmod 600 on it, or accept it by the setting allow_shared_store",
+        "chmod 600 {path}, or accept it by the setting allow_shared_store",
     )
     FOLDER_WRITABLE = (
         "users other than the server's can write to {folders}, which the server trusts",
@@ -126,42 +132,42 @@ class HealthProblem(Enum):
     # What was stored before a rule became stricter (`system.stored_rules`)
     CONFIG_INVALID = (
         'the configuration of {mount} has a text in "{field}" that is no longer accepted',
-        'POST {mount}/config {{"{field}": "…"}}',
+        "cloudid write {mount}/config {field}=VALUE",
         Consequence.REFUSED,
     )
     DELAY_CLAMPED = (
         '"{field}" of the configuration of {mount} is longer than {most} s, and counts as that',
-        'POST {mount}/config {{"{field}": {most}}}',
+        "cloudid write {mount}/config {field}={most}",
     )
     QUOTA_BLOCK_CLAMPED = (
         'the quota {name} has a "block_interval" longer than {most} s, and {most} s take effect',
-        'POST sys/quotas/rate-limit/{name} {{"block_interval": {most}}}',
+        "cloudid write sys/quotas/rate-limit/{name} block_interval={most}",
     )
     ROLE_NEWER_THAN_NODE = (
         "the role {role} of {mount} has bounds that this node does not know: {bounds}",
-        "upgrade this node, or remove the role: DELETE {mount}/role/{role}",
+        "upgrade this node, or remove the role: cloudid delete {mount}/role/{role}",
         Consequence.REFUSED,
     )
     LIST_TOO_LONG = (
         'the token role {role} has more values in "{field}" than may be written: each token made with it is slow',
-        'POST auth/token/roles/{role} {{"{field}": "…"}}',
+        "cloudid write auth/token/roles/{role} {field}=VALUE",
     )
     POLICY_STAR_LITERAL = (
         'a value in allowed_parameters of the policy {policy} has "*" inside, where it does not stand for any text',
-        'POST sys/policies/acl/{policy} {{"policy": "…"}}',
+        "cloudid write sys/policies/acl/{policy} policy=@FILE",
     )
     APPLIED_WITHOUT_SUDO = (
         "the policy {policy} grants {path} without sudo, which that path needs",
-        'POST sys/policies/acl/{policy} {{"policy": "…"}}',
+        "cloudid write sys/policies/acl/{policy} policy=@FILE",
         Consequence.REFUSED,
     )
     APPLIED_RECORD_UNADOPTED = (
         "an earlier version recorded what the folder {name} made: nothing is pruned until the folder adopts the record",
-        "cloudid apply FOLDER --adopt takes it over; DELETE sys/applied/{name} drops it",
+        "cloudid apply FOLDER --adopt takes it over; cloudid delete sys/applied/{name} drops it",
     )
     PRIVILEGED_ROLE = (
         "the role {role} of {mount} assigns a definition that takes over identities: deny_privileged_roles refuses it",
-        'let the role assign another definition, or allow it: POST {mount}/config {{"deny_privileged_roles": false}}',
+        "let the role assign another definition, or allow it: cloudid write {mount}/config deny_privileged_roles=false",
         Consequence.REFUSED,
     )
     AUDIENCE_OPEN = (
@@ -171,21 +177,21 @@ class HealthProblem(Enum):
     )
     SECRET_TTL_CLAMPED = (
         '"{field}" of the role {role} of {mount} is longer than "max_secret_ttl", which takes effect',
-        'POST {mount}/{path} {{"{field}": {most}}}',
+        "cloudid write {mount}/{path} {field}={most}",
     )
     SELF_TARGET = (
         "the role {role} of {mount} points at an application that the service proves itself with",
-        "DELETE {mount}/{path}",
+        "cloudid delete {mount}/{path}",
         Consequence.REFUSED,
     )
 
     APPLICATION_KEPT = (
         "the role {role} of {mount} points at the app registration that the role {keeper} of {keeping_mount} keeps",
-        "DELETE {mount}/{path}",
+        "cloudid delete {mount}/{path}",
     )
     AUDIT_KEYS_SECRET = (
         '{mount} asks audit devices for "{field}" unhashed, but holds a secret there: it stays hashed',
-        'POST sys/mounts/{mount}/tune {{"{setting}": "…"}}',
+        "cloudid write sys/mounts/{mount}/tune {setting}=VALUE",
     )
     AUDIT_FILE_ANYWHERE = (
         "the file of the audit device {device} was chosen by a request that could name any file of the server",
@@ -194,12 +200,12 @@ class HealthProblem(Enum):
 
     AUDIT_DEVICE_SUSPENDED = (
         "the audit device {device} that a request enabled is suspended: the settings declare another one of this name",
-        "DELETE sys/audit/{device} removes the suspended one; without the declaration it is used again",
+        "cloudid delete sys/audit/{device} removes the suspended one; without the declaration it is used again",
     )
 
     def __init__(self, text: str, remedy: str, consequence: Consequence = Consequence.GOES_ON) -> None:
         self._text = text
-        self._remedy = remedy
+        self.remedy_pattern = remedy
         self.consequence = consequence
 
     @property
@@ -210,5 +216,15 @@ class HealthProblem(Enum):
         return self._text.format_map(occurrence)
 
     def remedy(self, occurrence: Occurrence) -> str:
-        """What mends it."""
-        return self._remedy.format_map(occurrence)
+        """Return the fix. Names in it are quoted, since a person pastes its commands into a shell."""
+        return self.remedy_pattern.format_map(_Quoted(occurrence))
+
+
+class _Quoted:
+    """The values of an occurrence as words of a shell."""
+
+    def __init__(self, occurrence: Occurrence) -> None:
+        self._occurrence = occurrence
+
+    def __getitem__(self, name: str) -> str:
+        return quote(self._occurrence[name])

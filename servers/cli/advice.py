@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -17,8 +15,6 @@ from ..typed import typed
 
 LOGIN_MOUNT: Final = "auth/cloud"
 """Where a command looks for roles of logins without `--mount`."""
-VERBS: Final = {"GET": "read", "LIST": "list", "POST": "write", "PUT": "write", "DELETE": "delete"}
-_REQUEST: Final = re.compile(rf"\b({'|'.join(VERBS)}) ([\w/{{}}…*.-]*(?<=[\w}}*]))(?: (\{{[^}}]*\}}))?")
 ROLE_PARENTS: Final = frozenset({"creds", "role", "roles", "static-creds", "static-roles", "token", "rotate-role"})
 """The segments of a path before the name of a role."""
 
@@ -50,9 +46,9 @@ def filled_advice(codes: Iterable[str], names: Mapping[str, str], *, this: str =
     takes_mount = advice.command.endswith("--role ROLE") and (names.get("mount") or LOGIN_MOUNT) != LOGIN_MOUNT
     command = f"{advice.command} --mount MOUNT" if takes_mount else advice.command
     quoted = {name: typed(value) for name, value in names.items() if value}
-    command = fill(in_commands(command), quoted)
+    command = fill(command, quoted)
     is_usable = advice.command != this and not PLACEHOLDER.search(command)
-    cause, fix = (fill(in_commands(text), quoted) for text in (advice.cause, advice.fix))
+    cause, fix = (fill(text, quoted) for text in (advice.cause, advice.fix))
     return Filled(cause, fix, command if is_usable else "")
 
 
@@ -63,17 +59,3 @@ def names_in(path: str) -> dict[str, str]:
     has_role = len(segments) > 1 and segments[-2] in ROLE_PARENTS
     found = {"path": path, "mount": "" if is_built_in else mount_of(path), "role": segments[-1] if has_role else ""}
     return {name: value for name, value in found.items() if value}
-
-
-def in_commands(text: str) -> str:
-    """Return a text whose requests, such as `GET sys/mounts`, are commands of `cloudid`."""
-    return _REQUEST.sub(lambda found: _command(*found.groups()), text)
-
-
-def _command(method: str, path: str, body: str | None) -> str:
-    try:
-        fields = json.loads(body or "{}")
-    except ValueError:
-        return f"cloudid {VERBS[method]} {path} {body}"
-    words = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in fields.items()]
-    return " ".join(["cloudid", VERBS[method], path, *map(typed, words)])

@@ -16,7 +16,6 @@ from cloudid_core.mounts import AUTH, SECRET, TYPE_ALIASES
 from ..client import Address, Service, ServiceRefused, Unreachable
 from ..paths import MOUNTABLE
 from ..terminal import Exit, Output, table, with_output
-from .advice import in_commands
 from .connection import service_of, told, with_address
 
 FORBIDDEN: Final = 403
@@ -126,9 +125,9 @@ def _problems(health: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _described(problem: Mapping[str, Any]) -> dict[str, Any]:
-    """A problem with its fix in commands."""
+    """A problem with its fix."""
     described = dict(problem)
-    described["fix"] = in_commands(str(described.pop("remedy", "") or ""))
+    described["fix"] = str(described.pop("remedy", "") or "")
     return described
 
 

@@ -34,7 +34,7 @@ def doubts(server: ServerSettings) -> Mapping[HealthProblem, Occurrence]:
         found[HealthProblem.STORE_MISNAMED] = {}
     mode = _mode(server)
     if mode & OTHERS and not server.allow_shared_store:
-        found[HealthProblem.STORE_SHARED] = {"mode": f"{mode:04o}"}
+        found[HealthProblem.STORE_SHARED] = {"mode": f"{mode:04o}", "path": server.store_name}
     if writable := [folder for folder in trusted_folders(server) if is_writable_by_others(folder)]:
         found[HealthProblem.FOLDER_WRITABLE] = {"folders": ", ".join(writable)}
     if not (server.tls_certificate or server.allow_plain_http or is_on_loopback(server.listen)):

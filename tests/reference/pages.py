@@ -168,8 +168,8 @@ def _checks() -> str:
 
 def _problems() -> str:
     name = Placeholders()
-    rows = ((f"`{row.code}`", row.text(name), row.consequence.value, row.remedy(name)) for row in HealthProblem)
-    return table(("code", "text", "until it is mended", "what mends it"), rows)
+    rows = ((f"`{row.code}`", row.text(name), row.consequence.value, row.remedy_pattern) for row in HealthProblem)
+    return table(("code", "text", "until it is fixed", "fix"), rows)
 
 
 def _named(rows: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -335,7 +335,7 @@ def test_a_rejected_credential_is_shown_by_rotation_title_and_icon(fresh: Browse
         row = "#rotations tbody tr:last-child"
         assert (fresh.text(f"{row} code"), fresh.text(f"{row} .pill")) == ("cloud/", "failing")
         assert fresh.text(f"{row} .good") == ""
-        assert "POST cloud/config" in fresh.text("#health")
+        assert "cloudid write cloud/config" in fresh.text("#health")
         assert (fresh.driver.title, icon(fresh)) == ("⚠ 1 problem – cloudid", "icon-problem.svg")
         assert httpx.get(f"{fresh.url}/ui/icon-problem.svg", **PATIENT).headers["content-type"] == "image/svg+xml"
     finally:

@@ -8,7 +8,6 @@ answers that wait, one of them a stranger's, a token with bounds and its orphan 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Final
 
@@ -17,7 +16,7 @@ import pytest
 from cloudid_core.events import RequestAnswered
 from cloudid_core.store import keys
 from cloudid_core.system.stored_rules import LOOK_PAUSE
-from tests.core.health.test_problems import REQUEST
+from tests.core.health.test_problems import COMMAND, requests_in
 from tests.installation import Installation
 from tests.logins import log_in
 
@@ -56,9 +55,9 @@ def test_health_tells_what_breaks_which_rule_until_it_is_mended_as_health_says(w
     details = told(world)
     assert Counter(detail["code"] for detail in details) == PROBLEMS
     for detail in details:
-        if request := REQUEST.fullmatch(detail["remedy"]):
-            method, path, body = request.groups()
-            world.must(method, path, body and json.loads(body))
+        if COMMAND.fullmatch(detail["remedy"]):
+            for method, path, fields in requests_in(detail["remedy"]):
+                world.must(method, path, fields or None)
     world.must("DELETE", "sys/audit/Elsewhere")
     world.tick()  # the background finds that the cloud does not have the application
     assert told(world) == []

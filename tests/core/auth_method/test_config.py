@@ -305,4 +305,4 @@ def test_a_stored_delay_that_nobody_can_wait_out_counts_as_an_hour(existing_clie
     world.perform(world.service.upkeep())
     health = world.must("GET", "sys/health").body
     assert health["problems"] == ["delay_clamped"]
-    assert health["problem_details"][0]["remedy"] == 'POST auth/other/config {"retry_delay": 3600}'
+    assert health["problem_details"][0]["remedy"] == "cloudid write auth/other/config retry_delay=3600"

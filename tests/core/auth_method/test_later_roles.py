@@ -91,7 +91,7 @@ def test_health_names_the_role_until_it_can_be_judged() -> None:
     assert health["problems"] == ["role_newer_than_node"]
     [detail] = health["problem_details"]
     assert "bound_tags" in str(detail)
-    assert detail["remedy"].endswith("DELETE auth/cloud/role/dev")
+    assert detail["remedy"].endswith("cloudid delete auth/cloud/role/dev")
     world.must("DELETE", ROLE)
     world.must("POST", ROLE, {"bound_subscription_ids": machine["subscription"]})
     world.advance(LOOK_PAUSE)

@@ -1,10 +1,11 @@
-"""The table of what health can say is wrong: every row can be told, and every request that mends something exists."""
+"""The table of what health can say is wrong: every row can be shown, and every command of a fix can be pasted."""
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Final
+import shlex
+from collections.abc import Iterator
+from typing import Final, TypeAlias
 
 import pytest
 
@@ -16,7 +17,17 @@ from cloudid_core.mounts import mount_table
 from tests.installation import Installation
 from tests.reference.parts import Placeholders
 
-REQUEST: Final = re.compile(r"(GET|POST|PUT|DELETE|LIST) (\S+)(?: (\{.*\}))?")
+COMMAND: Final = re.compile(r"cloudid (read|list|write|delete) (\S+)((?: \w+=[^\s,;]+)*)")
+METHODS: Final = {"read": "GET", "list": "LIST", "write": "POST", "delete": "DELETE"}
+Sent: TypeAlias = tuple[str, str, dict[str, str]]
+"""Method, path and fields."""
+
+
+def requests_in(remedy: str) -> Iterator[Sent]:
+    """The requests that the commands of a fix send."""
+    for verb, path, words in COMMAND.findall(remedy):
+        [whole] = shlex.split(path)
+        yield METHODS[verb], whole, dict(word.split("=", 1) for word in shlex.split(words))
 
 
 class Values(dict[str, str]):
@@ -39,17 +50,24 @@ def test_a_row_can_be_told(problem: HealthProblem) -> None:
 @pytest.mark.parametrize("problem", HealthProblem)
 def test_a_row_is_shown_in_the_documentation_with_its_names(problem: HealthProblem) -> None:
     named = re.findall(r"(?<!\{)\{(\w+)\}", problem.value[0] + problem.value[1])
-    shown = problem.text(Placeholders()) + problem.remedy(Placeholders())
+    shown = problem.text(Placeholders()) + problem.remedy_pattern
     assert set(named) <= set(re.findall(r"\{(\w+)\}", shown))
 
 
 @pytest.mark.parametrize("problem", HealthProblem)
-def test_a_request_that_mends_is_one_that_the_service_has(problem: HealthProblem) -> None:
-    request = REQUEST.fullmatch(problem.remedy(OCCURRENCE))
-    if request is None:
-        return  # it is mended elsewhere
+def test_commands_of_a_fix_send_requests_that_the_service_has(problem: HealthProblem) -> None:
     world = Installation()
-    method, path, body = request.groups()
     table = world.perform(mount_table(world.context.records))
-    assert destination_of(Request(method, f"/v1/{path}"), CATALOG, table.record).route
-    assert body is None or isinstance(json.loads(body), dict)
+    mount = "auth/cloud" if "{mount}/role/" in problem.remedy_pattern else "cloud"
+    for method, path, _ in requests_in(problem.remedy(Values({**OCCURRENCE, "mount": mount}))):
+        assert destination_of(Request(method, f"/v1/{path}"), CATALOG, table.record).route
+
+
+@pytest.mark.parametrize("problem", HealthProblem)
+def test_no_fix_names_a_request_that_a_shell_does_not_know(problem: HealthProblem) -> None:
+    assert not re.search(r"\b(GET|POST|PUT|PATCH|DELETE|LIST) [a-z{]", problem.remedy_pattern)
+
+
+def test_names_in_a_fix_are_quoted_for_a_shell() -> None:
+    remedy = HealthProblem.SELF_TARGET.remedy({"mount": "cloud", "path": "roles/$(id) x"})
+    assert shlex.split(remedy) == ["cloudid", "delete", "cloud/roles/$(id) x"]

@@ -177,7 +177,7 @@ def test_a_stored_client_secret_with_a_line_break_stays_in_use_and_health_names_
     world.perform(world.service.upkeep())
     problem, refusal = world.must("GET", "sys/health").body["problem_details"]
     assert (problem["code"], refusal["code"]) == ("credential_at_risk", "credential_refused")
-    assert "POST cloud/config" in problem["remedy"]
+    assert "cloudid write cloud/config" in problem["remedy"]
     world.must("POST", "cloud/config", {"client_secret": world.config["client_secret"]})
     world.must("POST", "cloud/roles/web", {"azure_roles": world.grants()})
 

@@ -209,7 +209,7 @@ def test_a_store_from_before_gets_its_record_when_it_is_opened(world: Rotating) 
     health = world.must("GET", "sys/health").body
     assert "self_target" in health["problems"]
     (detail,) = (each for each in health["problem_details"] if each["code"] == "self_target")
-    assert detail["remedy"] == "DELETE cloud/roles/existing"
+    assert detail["remedy"] == "cloudid delete cloud/roles/existing"
     world.must("DELETE", "cloud/roles/existing")
     world.advance(61)
     world.perform(world.service.upkeep())

@@ -102,9 +102,9 @@ def test_health_names_stored_roles_that_are_clamped_and_the_write_that_ends_it(e
     assert {each["code"] for each in found} == {"secret_ttl_clamped"}
     remedies = [each["remedy"] for each in found]
     assert remedies == [
-        f'POST {ROLE} {{"max_ttl": {LIMIT}}}',
-        f'POST {ROLE} {{"explicit_max_ttl": {LIMIT}}}',
-        f'POST {STATIC} {{"rotation_period": {15 * DAY}}}',
+        f"cloudid write {ROLE} max_ttl={LIMIT}",
+        f"cloudid write {ROLE} explicit_max_ttl={LIMIT}",
+        f"cloudid write {STATIC} rotation_period={15 * DAY}",
     ]
     engine.must("POST", ROLE, {"max_ttl": LIMIT, "explicit_max_ttl": LIMIT})
     engine.must("POST", STATIC, {"rotation_period": 15 * DAY})

@@ -224,7 +224,7 @@ def test_no_secret_of_the_service_itself(world: Static) -> None:
     assert world.refused("GET", CREDS) == (403, "self_target")
     assert world.refused("POST", ROTATE, {"force": True}) == (403, "self_target")
     (detail,) = world.problems()
-    assert detail["remedy"] == f"DELETE {ROLE}"
+    assert detail["remedy"] == f"cloudid delete {ROLE}"
     world.must("DELETE", ROLE)
 
 

@@ -112,7 +112,7 @@ def test_a_token_that_may_read_health_learns_what_is_wrong_and_what_mends_it() -
             "text": 'the configuration of auth/cloud has a text in "tenant_id" that is no longer accepted',
             "consequence": "refused at use",
             "mount": "auth/cloud",
-            "remedy": 'POST auth/cloud/config {"tenant_id": "…"}',
+            "remedy": "cloudid write auth/cloud/config tenant_id=VALUE",
         }
     ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from cloudid_core.store.changes import Changes
 from cloudid_core.system import stored_rules
 from cloudid_core.system.stored_rules import LOOK_PAUSE, MOST_OF_THE_TIME, PAGE, RULES, Stored
 from cloudid_core.token_store.roles import TokenRole
+from tests.core.health.test_problems import requests_in
 from tests.installation import Installation
 from tests.logins import configure_logins
 
@@ -55,7 +55,7 @@ def test_what_is_stored_is_looked_at_when_the_service_starts_and_told_until_it_i
     health = look(world)
     assert health["problems"] == ["config_invalid"]
     [detail] = health["problem_details"]
-    assert detail["remedy"] == 'POST auth/cloud/config {"tenant_id": "…"}'
+    assert detail["remedy"] == "cloudid write auth/cloud/config tenant_id=VALUE"
     world.must("POST", f"{AUTH}/config", {"tenant_id": right})
     assert look(world)["problems"] == []
 
@@ -89,7 +89,7 @@ def test_token_roles_with_long_lists_are_told_however_many_roles_there_are() -> 
     health = look(world)
     assert health["problems"] == ["list_too_long"]
     [detail] = health["problem_details"]
-    assert detail["remedy"] == 'POST auth/token/roles/r200 {"disallowed_policies": "…"}'
+    assert detail["remedy"] == "cloudid write auth/token/roles/r200 disallowed_policies=VALUE"
     world.must("POST", "auth/token/roles/r200", {"disallowed_policies": names[:256]})
     assert look(world)["problems"] == []
 
@@ -104,7 +104,7 @@ def test_policies_with_a_star_inside_an_allowed_value_are_reported_until_they_ar
     health = look(world)
     assert health["problems"] == ["policy_star_literal"]
     [detail] = health["problem_details"]
-    assert detail["remedy"] == f'POST sys/policies/acl/p{PAGE} {{"policy": "…"}}'
+    assert detail["remedy"] == f"cloudid write sys/policies/acl/p{PAGE} policy=@FILE"
     world.must("POST", f"sys/policies/acl/p{PAGE}", {"policy": 'path "a" { allowed_parameters = { b = ["c*"] } }'})
     assert look(world)["problems"] == []
 
@@ -143,7 +143,7 @@ def test_what_a_mount_asks_for_unhashed_although_it_is_secret_is_told_until_it_i
     first, second = health["problem_details"]
     assert first["text"] == f'{path} asks audit devices for "jwt" unhashed, but holds a secret there: it stays hashed'
     assert "client_secret" in second["text"]
-    assert first["remedy"] == f'POST sys/mounts/{path}/tune {{"audit_non_hmac_request_keys": "…"}}'
+    assert first["remedy"] == f"cloudid write sys/mounts/{path}/tune audit_non_hmac_request_keys=VALUE"
     world.must("POST", f"sys/mounts/{path}/tune", {"audit_non_hmac_request_keys": "role"})
     assert look(world)["problems"] == []
 
@@ -170,6 +170,6 @@ def test_a_quota_that_was_to_block_for_longer_blocks_for_an_hour_and_is_listed()
     assert health["problems"] == ["quota_block_clamped"]
     answers = [world.ask("POST", "auth/cloud/login", {}, "") for _ in range(2)]
     assert answers[1].response.headers["retry-after"] == str(LONGEST_BLOCK)
-    remedy = health["problem_details"][0]["remedy"]
-    world.must("POST", "sys/quotas/rate-limit/old", json.loads(remedy.partition("old ")[2]))
+    [(method, path, fields)] = requests_in(health["problem_details"][0]["remedy"])
+    world.must(method, path, fields)
     assert world.must("GET", "sys/quotas/rate-limit/old").data["block_interval"] == LONGEST_BLOCK

@@ -15,7 +15,7 @@ from cloudid_core.advice import ADVICE, PLACEHOLDER, fill
 from cloudid_core.errors import Code
 from cloudid_core.events import RequestAnswered
 from cloudid_core.messages.response import Request
-from cloudid_servers.cli.advice import filled_advice, in_commands, names_in
+from cloudid_servers.cli.advice import filled_advice, names_in
 from cloudid_servers.logs.logs import EventLog, LogFile
 from cloudid_servers.ui import Page
 
@@ -118,14 +118,6 @@ def test_an_error_is_an_object_only_where_an_option_asks_for_json(refusing: str,
 )
 def test_names_of_mount_and_role_come_from_the_path(path: str, names: dict[str, str]) -> None:
     assert names_in(path) == {"path": path, **names}
-
-
-def test_requests_in_advice_are_commands_in_the_terminal() -> None:
-    assert in_commands("Look at `LIST auth/token/accessors`.") == "Look at `cloudid list auth/token/accessors`."
-    assert in_commands('POST a/config {"b_c": false, "d": "x y"}') == "cloudid write a/config b_c=false 'd=x y'"
-    assert in_commands("DELETE cloud/roles/a; GET sys/leases has the reason") == (
-        "cloudid delete cloud/roles/a; cloudid read sys/leases has the reason"
-    )
 
 
 def test_a_name_that_a_shell_would_change_is_quoted() -> None:

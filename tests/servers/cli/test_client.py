@@ -568,12 +568,12 @@ def test_a_service_with_problems(site: Site, cloudid: Shell, tmp_path: Path) -> 
         assert (shown.code, shown.json["state"]) == (4, "serves, with problems")
         assert [problem["code"] for problem in shown.json["problems"]] == ["store_shared"]
         assert "whose mode is MODE" in shown.json["problems"][0]["text"], "only the client's table has a text here"
-        assert "fix: run chmod 600 on it" in cloudid("status", "--format", "table").out
+        assert "fix: chmod 600 PATH" in cloudid("status", "--format", "table").out
         cloudid.set(CLOUDID_TOKEN=troubled.root)
         shown = cloudid("status", "--format", "table")
         assert shown.code == 4
         assert "whose mode is 0644" in shown.out
-        assert "fix: run chmod 600 on it" in shown.out
+        assert f"fix: chmod 600 {tmp_path}/store.sqlite" in shown.out
         (tmp_path / "store.sqlite").unlink()
         wait_until(lambda: httpx.get(f"{server.url}/v1/sys/health", **PATIENT).status_code == 503)
         shown = cloudid("status")
