@@ -114,7 +114,7 @@ class Place:
     def environment(self) -> dict[str, str]:
         found = {"SIMULATOR": self.simulator, "PYTHONPATH": str(ROOT)}
         if self.certificate:
-            found["CURL_CA_BUNDLE"] = self.certificate
+            found |= {"CURL_CA_BUNDLE": self.certificate, "CLOUDID_CACERT": self.certificate}
         if self.is_started_by_page:
             return {**found, "ROOT_TOKEN": self.root_token}
         token, machine = {"VAULT_TOKEN": self.root_token}, {"AZURE_POD_IDENTITY_AUTHORITY_HOST": self.machine}
