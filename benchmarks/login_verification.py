@@ -35,8 +35,9 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from cloudid_core import Secret, Settings, run_now
-from cloudid_core.auth_method.claims import check_claims
-from cloudid_core.auth_method.decision import NO_FACTS, Verified, decide
+from cloudid_core.auth_method.checks import NEEDED, TOKEN_CHECKS
+from cloudid_core.auth_method.decision import Case, Trust, Verified, admit, plan_of
+from cloudid_core.auth_method.decision import run as run_checks
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.auth_method.login import log_in
 from cloudid_core.auth_method.roles import Role
@@ -112,20 +113,14 @@ def verification(fleet: Fleet, *, is_warm: bool) -> Contender:
     lists: dict[str, Any] = {**fleet.role, **UNLIMITED}
     bounds = Role(**lists).bounds
     forms = [member.form for member in fleet.members]
-    now = time()
+    now, trust = time(), Trust(AUDIENCE, fleet.tenant_id, issuers, 60.0, NEEDED)
 
     def verify_all() -> None:
         for form in forms:
             claims = verify_login_jwt(form.jwt, key_set, caches, "mount", 16_384)
-            check_claims(
-                claims,
-                now=now,
-                leeway=60,
-                audience=AUDIENCE,
-                issuers=issuers,
-                tenant_id=fleet.tenant_id,
-            )
-            verdict = decide(claims, NO_FACTS, bounds, form, "needed")
+            case = Case(claims, trust, now, bounds=bounds, form=form)
+            run_checks(TOKEN_CHECKS, case)
+            verdict = admit(plan_of(case), case)
             assert type(verdict) is Verified
 
     return Contender(verify_all) if is_warm else Contender(verify_all, caches.signatures.clear)

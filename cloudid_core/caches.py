@@ -94,7 +94,7 @@ class Weighed(Bounded[K, V]):
 
 
 class AdmittedLogins(deque[tuple[Any, Any]]):
-    """The last logins that were admitted, each with a function that makes its case.
+    """The last logins that were admitted, each with its case.
 
     A case holds the role that it was decided by. While that role is cached it takes no room here. So the sum is bounded
     where a role is read into the cache, which may push another one out, and not at each login.
@@ -113,10 +113,9 @@ class AdmittedLogins(deque[tuple[Any, Any]]):
             return
         together, roles = 0, set[int]()
         for kept, (_, case) in enumerate(reversed(self)):
-            decided = case()
-            if id(decided.role) not in roles:
-                roles.add(id(decided.role))
-                together += decided.weight
+            if id(case.bounds) not in roles:
+                roles.add(id(case.bounds))
+                together += case.weight
             if together > most:
                 for _ in range(len(self) - kept):
                     self.popleft()

@@ -6,8 +6,9 @@ import json
 from typing import Any, Final
 
 from cloudid_core.auth_method.bounds import Bounds
+from cloudid_core.auth_method.checks import TOKEN_CHECKS
 from cloudid_core.auth_method.claims import Claims, read
-from cloudid_core.auth_method.decision import NO_FACTS, Facts, Needs, Verified, decide
+from cloudid_core.auth_method.decision import NO_FACTS, Case, Facts, Needs, Trust, Verified, admit, plan_of, run
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.auth_method.roles import Role
 from cloudid_core.errors import Code, Refused
@@ -57,6 +58,27 @@ def machine(
         scale_set=scale_set,
         vm_id=vm_id,
     )
+
+
+def decide(
+    claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm, machine_check: str = "always"
+) -> Verified | Needs:
+    """What is decided of a login whose token is accepted."""
+    case = Case(claims, Trust("", "", frozenset(), 0.0, machine_check), bounds=bounds, form=form, facts=facts)
+    return admit(plan_of(case), case)
+
+
+def check_claims(
+    claims: Claims, *, now: float, leeway: float, audience: str, issuers: frozenset[str], tenant_id: str
+) -> None:
+    """Refuse a token that a mount does not accept."""
+    run(TOKEN_CHECKS, Case(claims, Trust(audience, tenant_id, issuers, leeway), now))
+
+
+def check_lifetime(claims: Claims, now: float, max_jwt_exp: float) -> None:
+    """Refuse a token that is valid for longer than a role allows."""
+    case = Case(claims, now=now, bounds=bounds(max_jwt_exp=max_jwt_exp))
+    run(plan_of(case).by_source, case)
 
 
 def outcome(

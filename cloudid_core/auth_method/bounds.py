@@ -1,185 +1,137 @@
-"""The bounds: a table in which each stands once, with its check, and what a role demands by them.
+"""What a role demands of logins, read once for each version of the role, and the checks that follow from it.
 
-A bound is a field `bound_…` of `Role` and a row here. The row is the check: the decision runs it, explanations and
-audit entries show it, the reference page prints it. `roles` does not import with a field that has no row.
+A bound is a field `bound_…` of `Role` and its rows in `checks`. `roles` does not import with a field that has no row,
+nor this module with a claim that no row reads, or a bound that some token would meet in no row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping
+from itertools import product
+from typing import Final
 
-from attrs import frozen
+from attrs import define, field, frozen
+from msgspec.structs import fields
 
-from ..errors import Code
-from ..forms import Json, fields_of
-from ..values import fold, fold_location
-from .claims import Claims, NamedMachine
+from ..audit import Decision
+from ..forms import fields_of
+from .checks import ALWAYS, CHECKS, BoundList, Check, Kind, Stage
+from .claims import APP, MACHINES, Claims
 
-ANY: Final = ("*",)
-"""In `bound_service_principal_ids`: any principal of the tenant."""
-
-
-def _folded(entries: Collection[str]) -> frozenset[str]:
-    return frozenset(map(fold, entries))
-
-
-@frozen(kw_only=True, eq=False)
-class Bound:
-    """A row of the table. The token proves it or not, or does not say: then the provider tells.
-
-    Its functions get the claims and the ids of the principal's groups; or, of a bound about the machine, the machine as
-    the token names it and as the provider knows it.
-    """
-
-    name: str
-    """The list of the role."""
-    code: Code
-    """The code of a refusal by it."""
-    about_machine: bool = False
-    signed: Callable[[Any, frozenset[str]], bool | None] | None = None
-    """Whether it is admitted, by what the token says; `None`, or answers it: only the provider can tell."""
-    signed_value: Callable[[Any], Json] = lambda subject: None
-    """What the token says, to be shown."""
-    known: Callable[[Any, frozenset[str]], bool] | None = None
-    """Whether it is admitted, by what the provider says; without it, the token tells always."""
-    known_value: Callable[[Any], Json] = lambda known: None
-    """What the provider says, to be shown."""
-    reads: Callable[[tuple[str, ...]], frozenset[str] | None] = lambda entries: _folded(entries) or None
-    """The entries, ready for comparison; `None`: the list demands nothing."""
-    suffices: bool = True
-    """A role with no other bound is bound."""
-
-    def proven(self, subject: object, entries: frozenset[str]) -> bool | None:
-        """Whether the token proves it; `None`: only the provider can tell."""
-        return self.signed(subject, entries) if self.signed else None
+BOUNDS: Final = tuple({check.name: check for check in CHECKS if check.bound is not None}.values())
+"""The bounds that a role may set, each by its first row."""
+LISTS: Final[Mapping[str, BoundList]] = {check.name: check.bound for check in CHECKS if check.bound is not None}
+"""How their lists are read, by name."""
+DESCRIPTIVE: Final = frozenset({"app_id"})
+"""Claims that no check reads: they are only shown in the metadata of tokens."""
 
 
-def _groups(claims: Claims, ids: frozenset[str]) -> bool | None:
-    return None if claims.groups_overflow else not ids.isdisjoint(claims.groups)
+@define(eq=False)
+class Plan:
+    """The checks that logins of one kind meet under one role, in the order in which a login runs them."""
 
-
-def _scale_set(machine: NamedMachine, names: frozenset[str]) -> bool | None:
-    collection = machine.collection
-    return None if collection.is_virtual_machine else collection.is_scale_set and machine.name in names
-
-
-BOUNDS: Final = (
-    Bound(
-        name="bound_token_types",
-        code=Code.BOUND_TOKEN_TYPE_MISMATCH,
-        signed=lambda claims, kinds: claims.token_type in kinds,
-        signed_value=lambda claims: claims.token_type,
-        reads=_folded,  # without a kind, no token is admitted
-        suffices=False,
-    ),
-    Bound(
-        name="bound_service_principal_ids",
-        code=Code.BOUND_SERVICE_PRINCIPAL_MISMATCH,
-        signed=lambda claims, ids: claims.principal_id in ids,
-        signed_value=lambda claims: claims.principal_id,
-        reads=lambda entries: None if entries == ANY else _folded(entries) or None,
-    ),
-    Bound(
-        name="bound_group_ids",
-        code=Code.BOUND_GROUP_MISMATCH,
-        signed=_groups,
-        signed_value=lambda claims: sorted(claims.groups),
-        known=lambda groups, ids: not ids.isdisjoint(groups),
-        known_value=sorted,
-    ),
-    Bound(
-        name="bound_identity_ids",
-        code=Code.BOUND_IDENTITY_MISMATCH,
-        signed=lambda claims, ids: fold(claims.identity) in ids,  # a role holds whole ids, and what equals one is one
-        signed_value=lambda claims: claims.identity or None,
-    ),
-    Bound(
-        name="bound_subscription_ids",
-        code=Code.BOUND_SUBSCRIPTION_MISMATCH,
-        about_machine=True,
-        signed=lambda machine, ids: machine.collection.subscription in ids,
-        signed_value=lambda machine: machine.collection.subscription,
-    ),
-    Bound(
-        name="bound_resource_groups",
-        code=Code.BOUND_RESOURCE_GROUP_MISMATCH,
-        about_machine=True,
-        signed=lambda machine, names: machine.collection.resource_group in names,
-        signed_value=lambda machine: machine.collection.resource_group,
-    ),
-    Bound(
-        name="bound_scale_sets",
-        code=Code.BOUND_SCALE_SET_MISMATCH,
-        about_machine=True,
-        signed=_scale_set,
-        signed_value=lambda machine: machine.name if machine.collection.is_scale_set else None,
-        known=lambda machine, names: fold(machine.scale_set) in names,
-        known_value=lambda machine: machine.scale_set,
-    ),
-    Bound(
-        name="bound_locations",
-        code=Code.BOUND_LOCATION_MISMATCH,
-        about_machine=True,
-        known=lambda machine, places: machine.location in places,
-        known_value=lambda machine: machine.location,
-        reads=lambda entries: frozenset(map(fold_location, entries)) or None,
-    ),
-    Bound(
-        name="bound_vm_ids",
-        code=Code.BOUND_VM_ID_MISMATCH,
-        about_machine=True,
-        signed=lambda machine, ids: None if machine.collection.is_virtual_machine else False,
-        known=lambda machine, ids: machine.vm_id in ids,
-        known_value=lambda machine: machine.vm_id or None,
-    ),
-)
-"""In the order of a login and of explanations. Of the principal and of the machine those come first that a token always
-tells.
-"""
-
-Demand: TypeAlias = tuple[Callable[[Any, frozenset[str]], bool | None], frozenset[str], Bound]
-"""What tells whether a bound is met, the entries that the role demands, and the row."""
+    checks: tuple[Check, ...]
+    by_source: tuple[Check, ...]
+    by_token: tuple[Check, ...]
+    """Those that need nothing but what the token and the form say."""
+    by_facts: tuple[Check, ...]
+    """Those that only the provider can decide."""
+    by_role: tuple[Check, ...]
+    """Both, one after the other: for a login whose facts are at hand."""
+    needs_machine: bool
+    needs_groups: bool
+    """Which facts they need."""
+    recorded: Decision | None = None
+    """The decision as it goes on record for logins that are admitted: it is the same for all of one kind."""
 
 
 @frozen(kw_only=True)
 class Bounds:
-    """What a role demands: the rows whose lists it sets. It is made once for each version of a role."""
+    """What a role demands: the lists that it sets, and what it allows of source and token."""
 
     lists: Mapping[str, frozenset[str]]
     """The entries by name, ready for comparison. What is left out demands nothing."""
-    bind_nothing: bool
-    """The role would admit every login."""
+    set_lists: tuple[str, ...]
+    """The names of the lists that bind the role, each of which is enough. `*` binds too."""
     bind_machines: bool
     """Something is demanded of the machine."""
-    signed_principal: tuple[Demand, ...]
-    signed_machine: tuple[Demand, ...]
-    """Those that a token may tell."""
-    known_principal: tuple[Demand, ...]
-    known_machine: tuple[Demand, ...]
-    """Those that the provider may have to tell."""
+    cidrs: tuple[str, ...] = ()
+    max_jwt_exp: int = 0
+    _plans: dict[Kind, Plan] = field(factory=dict[Kind, Plan], init=False, eq=False, repr=False)
 
     @classmethod
     def of(cls, role: object) -> Bounds:
-        written = {bound: getattr(role, bound.name) for bound in BOUNDS}
-        read = {bound: bound.reads(entries) for bound, entries in written.items()}
-        lists = {bound: entries for bound, entries in read.items() if entries is not None}
-        signed = [(bound.signed, entries, bound) for bound, entries in lists.items() if bound.signed]
-        known = [(bound.known, entries, bound) for bound, entries in lists.items() if bound.known]
+        written: dict[str, tuple[str, ...]] = {name: getattr(role, name) for name in LISTS}
+        read = {name: LISTS[name].reads(entries) for name, entries in written.items()}
+        lists = {name: entries for name, entries in read.items() if entries is not None}
         return cls(
-            lists={bound.name: entries for bound, entries in lists.items()},
-            bind_nothing=not any(bound.suffices and entries for bound, entries in written.items()),
-            bind_machines=any(bound.about_machine for bound in lists),
-            signed_principal=tuple(demand for demand in signed if not demand[2].about_machine),
-            signed_machine=tuple(demand for demand in signed if demand[2].about_machine),
-            known_principal=tuple(demand for demand in known if not demand[2].about_machine),
-            known_machine=tuple(demand for demand in known if demand[2].about_machine),
+            lists=lists,
+            set_lists=tuple(name for name, entries in written.items() if LISTS[name].suffices and entries),
+            bind_machines=any(LISTS[name].about_machine for name in lists),
+            cidrs=getattr(role, "token_bound_cidrs", ()),
+            max_jwt_exp=getattr(role, "max_jwt_exp", 0),
         )
+
+    @property
+    def bind_nothing(self) -> bool:
+        """The role would admit every login."""
+        return not self.set_lists
+
+    def plan(self, kind: Kind) -> Plan:
+        """The checks that a login of this kind meets."""
+        plan = self._plans.get(kind)
+        if plan is None:
+            plan = self._plans[kind] = _plan_of(self, kind)
+        return plan
+
+
+NO_BOUNDS: Final = Bounds(lists={}, set_lists=(), bind_machines=False)
+"""Of a login whose role has not been looked at."""
+
+
+def _plan_of(bounds: Bounds, kind: Kind) -> Plan:
+    met = tuple(check for check in CHECKS if check.is_met_by(kind, bounds))
+    ordered = sorted(met, key=lambda check: check.stage)
+    by_facts = tuple(check for check in ordered if check.stage.needs_facts)
+    stages = {check.stage for check in by_facts}
+    by_token = tuple(check for check in ordered if Stage.SOURCE < check.stage < Stage.MACHINE)
+    return Plan(
+        checks=met,
+        by_source=tuple(check for check in ordered if check.stage is Stage.SOURCE),
+        by_token=by_token,
+        by_facts=by_facts,
+        by_role=by_token + by_facts,
+        needs_machine=not stages.isdisjoint((Stage.MACHINE, Stage.MACHINE_FACTS)),
+        needs_groups=Stage.GROUPS in stages,
+    )
 
 
 def require_rows(form: type) -> None:
-    """Raise `TypeError` for a list `bound_…` of roles that no login would be held against."""
-    rows = {bound.name for bound in BOUNDS}
+    """Raise `TypeError` for a list `bound_…` of roles that no login would be checked against."""
+    rows = {check.name for check in BOUNDS}
     forgotten = [each.name for each in fields_of(form) if each.name.startswith("bound_") and each.name not in rows]
     if forgotten:
         raise TypeError(f"no check of a login is about {', '.join(forgotten)}")
+
+
+def require_readers(claims: type) -> None:
+    """Raise `TypeError` for a claim that is kept and that no check reads."""
+    read = DESCRIPTIVE.union(*(check.claims for check in CHECKS))
+    forgotten = [each.name for each in fields(claims) if each.name not in read]
+    if forgotten:
+        raise TypeError(f"no check of a login reads {', '.join(forgotten)}")
+
+
+def require_deciders(rows: tuple[Check, ...]) -> None:
+    """Raise `TypeError` for a bound that some kind of login would meet in no row, or in two."""
+    lists = {check.name: check.bound for check in rows if check.bound is not None}
+    every = Bounds(lists=dict.fromkeys(lists, frozenset[str]()), set_lists=(), bind_machines=True)
+    for has_overflow, machine, (name, bound) in product((False, True), ("", *MACHINES), lists.items()):
+        kind = Kind(APP, has_overflow, machine, False, False, "", ALWAYS)
+        met = [check for check in rows if check.name == name and check.is_met_by(kind, every)]
+        if len(met) != int(kind.has_machine or not bound.about_machine):
+            raise TypeError(f"{len(met)} checks are about {name} of {kind}")
+
+
+require_readers(Claims)
+require_deciders(CHECKS)

@@ -1,22 +1,26 @@
-"""Claims: what a login JWT says, and whether it was said to us, by the right one, and still holds."""
+"""Claims: what a login JWT says. Whether a mount accepts it, the checks decide."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from sys import intern
-from typing import Annotated, Final, NoReturn, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 import msgspec
 
+from .. import values
 from ..caches import JwtCaches
 from ..effects import Instant
 from ..errors import Code, Refused
-from ..values import SCALE_SET, USER_ASSIGNED_IDENTITY, VIRTUAL_MACHINE, ResourceId, fold, folds_to, resource_id
+from ..values import ResourceId, fold, folds_to, resource_id
 
-_VIRTUAL_MACHINE: Final = fold(VIRTUAL_MACHINE)
-_SCALE_SET: Final = fold(SCALE_SET)
-_IDENTITY: Final = fold(USER_ASSIGNED_IDENTITY)
+VIRTUAL_MACHINE: Final = fold(values.VIRTUAL_MACHINE)
+SCALE_SET: Final = fold(values.SCALE_SET)
+IDENTITY: Final = fold(values.USER_ASSIGNED_IDENTITY)
+RESOURCE: Final = "resource"
+"""A resource of any other type."""
+MACHINES: Final = (VIRTUAL_MACHINE, SCALE_SET, IDENTITY, RESOURCE)
 
 _Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 _Time: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=253_402_300_799)]
@@ -87,9 +91,10 @@ class Collection(msgspec.Struct, frozen=True, gc=False):
     resource_group: str
     metadata: Mapping[str, str]
     """Subscription and resource group as they were written, for the metadata of tokens."""
+    kind: str
+    """One of `MACHINES`."""
     is_virtual_machine: bool
     is_scale_set: bool
-    is_identity: bool
 
 
 class NamedMachine(msgspec.Struct, frozen=True, gc=False):
@@ -126,6 +131,8 @@ class OtherClaim(msgspec.Struct, frozen=True, gc=False):
     claim: str
     subscription: str
     resource_group: str
+
+    kind: ClassVar[str] = ""
 
 
 class Claims(msgspec.Struct, frozen=True, gc=False):
@@ -230,7 +237,7 @@ def _machine(said: _Payload, caches: JwtCaches) -> tuple[NamedMachine | None, Ot
         machine = named_machine(text, caches)
     except ValueError:
         return None, _other(claim, text), identity
-    if machine.collection.is_identity:
+    if machine.collection.kind == IDENTITY:
         return None, None, intern(text) if claim == "xms_mirid" else identity
     return machine, None, identity
 
@@ -261,53 +268,9 @@ def _collection(head: str, caches: JwtCaches) -> Collection:
         subscription=fold(named.subscription),
         resource_group=fold(named.resource_group),
         metadata={"subscription_id": named.subscription, "resource_group_name": named.resource_group},
-        is_virtual_machine=kind == _VIRTUAL_MACHINE,
-        is_scale_set=kind == _SCALE_SET,
-        is_identity=kind == _IDENTITY,
+        kind=kind if kind in MACHINES else RESOURCE,
+        is_virtual_machine=kind == VIRTUAL_MACHINE,
+        is_scale_set=kind == SCALE_SET,
     )
     caches.collections.put(head, collection)
     return collection
-
-
-Fail: TypeAlias = Callable[[Code], None]
-"""What a check does with its failure. One that returns lets the checks go on, to collect all failures."""
-
-
-def refuse(code: Code) -> NoReturn:
-    """Ends the checks at the first failure."""
-    raise Refused(code)
-
-
-def check_claims(
-    claims: Claims,
-    *,
-    now: Instant,
-    leeway: float,
-    audience: str,
-    issuers: frozenset[str],
-    tenant_id: str,
-    fail: Fail = refuse,
-) -> None:
-    """Call `fail` for each claim that shows that the token is not for this mount, or not for now.
-
-    Azure signs the tokens of all tenants with the same keys, so a verified signature alone says nothing about who sent
-    a token. A token that passes these checks is *accepted*: only then may its claims and the role that its login names
-    have any effect. `leeway` (seconds) forgives a clock that is behind the issuer's; nothing forgives a token that has
-    expired.
-    """
-    if claims.issuer not in issuers:
-        fail(Code.JWT_ISSUER_MISMATCH)
-    if not folds_to(tenant_id, claims.tenant_id):
-        fail(Code.JWT_TENANT_MISMATCH)
-    if audience not in claims.audiences:
-        fail(Code.JWT_AUDIENCE_MISMATCH)
-    if claims.expires_at <= now:
-        fail(Code.JWT_EXPIRED)
-    if claims.valid_from > now + leeway:
-        fail(Code.JWT_NOT_YET_VALID)
-
-
-def check_lifetime(claims: Claims, now: Instant, max_jwt_exp: float, fail: Fail = refuse) -> None:
-    """Call `fail` for an accepted token that is valid for more than `max_jwt_exp` seconds from now; 0 allows any."""
-    if max_jwt_exp and claims.expires_at > now + max_jwt_exp:
-        fail(Code.JWT_EXPIRES_TOO_LATE)

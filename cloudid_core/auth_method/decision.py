@@ -1,25 +1,26 @@
-"""The decision: whether a role admits a login, as one pure function over (claims, facts, role, form).
+"""The decision: whether a mount accepts a token and a role admits its login, by the rows of `checks`.
 
-It is a list of checks in two halves: what holds for every role stands here, the bounds that a role may set are rows of
-`bounds`. The first half needs nothing but what the token, the role and the form say; the second also needs facts that
-only the provider knows. The first check that fails names the refusal. (What a check does with its failure is its
-caller's choice: `decide` raises, another caller may go on and collect all of them.)
+It is pure. A login runs the rows that it meets to the first that fails, which names the refusal, or to the facts that
+it needs from the provider. A login that can be refused without facts never needs any, and facts that it does not need
+have no say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from attrs import frozen
 
-from ..errors import Code
+from ..effects import Instant
+from ..errors import Refused
 from ..provider import Machine
-from ..values import USER_ASSIGNED_IDENTITY, fold, folds_to
-from .bounds import Bounds
-from .claims import Claims, Fail, OtherClaim, refuse
+from ..values import USER_ASSIGNED_IDENTITY, fold
+from .bounds import NO_BOUNDS, Bounds, Plan
+from .checks import ALWAYS, Check, Kind
+from .claims import Claims
 from .form import LoginForm
 
 
@@ -40,6 +41,61 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 NO_FACTS: Final = Facts()
+
+
+class Trust(msgspec.Struct, frozen=True):
+    """What a mount demands of every token: its audience, tenant and issuers."""
+
+    audience: str
+    tenant_id: str
+    issuers: frozenset[str]
+    leeway: float
+    """Seconds by which a clock may be behind the issuer's."""
+    machine_check: str = ALWAYS
+
+
+_NO_TRUST: Final = Trust("", "", frozenset(), 0.0)
+_NO_FORM: Final = LoginForm()
+
+
+class Case(msgspec.Struct):
+    """A login as the checks read it. Until the mount has accepted the token, it has nothing of role and form."""
+
+    claims: Claims
+    trust: Trust = _NO_TRUST
+    now: Instant = 0.0
+    address: str | None = None
+    """Where the login comes from; `None`: unknown."""
+    bounds: Bounds = NO_BOUNDS
+    form: LoginForm = _NO_FORM
+    facts: Facts = NO_FACTS
+    weight: int = 1
+    """What it weighs once it is remembered: bytes of the role's entry."""
+    place: Any = None
+    """Where the machine is, as far as the token says: `Claims.place`."""
+
+    def __post_init__(self) -> None:
+        self.place = self.claims.place
+
+    @property
+    def known_machine(self) -> Machine | None:
+        """What the provider says of the machine, if it was asked and knows it."""
+        return None if self.facts.machine is NOT_ASKED else self.facts.machine
+
+    @property
+    def known_groups(self) -> frozenset[str] | None:
+        """What the directory says of the principal's groups, if it was asked and knows them."""
+        return None if self.facts.groups is NOT_ASKED else self.facts.groups
+
+    @property
+    def knows_of_machine(self) -> bool:
+        """Whether the provider was asked about the machine."""
+        return self.facts.machine is not NOT_ASKED
+
+    @property
+    def knows_of_groups(self) -> bool:
+        """Whether the directory was asked about the groups."""
+        return self.facts.groups is not NOT_ASKED
 
 
 @frozen
@@ -82,115 +138,37 @@ class Verified(msgspec.Struct, frozen=True, gc=False):
         return verified
 
 
-def decide(claims: Claims, facts: Facts, bounds: Bounds, form: LoginForm, machine_check: str) -> Verified | Needs:
-    """Admit the login, refuse it with the code of the first check that fails, or tell which facts are needed for that.
-
-    A login that can be refused without facts never needs any, and facts that it does not need have no say.
-    `machine_check` is "always" (the provider confirms every machine of a role that binds resources) or "needed" (only
-    where the token cannot prove what is bound). Time, audience and issuer of the token are `check_claims`'s.
-    """
-    check_what_is_signed(claims, bounds, form, refuse)
-    needs_machine = rests_on_machine(claims, bounds, form, machine_check)
-    needs_groups = rests_on_groups(claims, bounds)
-    if not (needs_machine or needs_groups):
-        return Verified(claims, None)
-    machine = facts.machine if needs_machine else None
-    groups = facts.groups if needs_groups else None
-    if machine is NOT_ASKED or groups is NOT_ASKED:
-        return Needs(machine is NOT_ASKED, groups is NOT_ASKED)
-    if needs_machine:
-        check_machine(claims, machine, bounds, form, refuse)
-    if needs_groups:
-        check_groups(groups, bounds, refuse)
-    return Verified(claims, machine)
+def plan_of(case: Case) -> Plan:
+    """Return the checks that a login meets. They follow from its role and its kind."""
+    claims, place, form = case.claims, case.place, case.form
+    kind = Kind(
+        claims.token_type,
+        claims.groups_overflow,
+        "" if place is None else place.kind,
+        place is not None and "" not in (form.subscription_id, place.subscription),
+        place is not None and "" not in (form.resource_group_name, place.resource_group),
+        form.named_by,
+        case.trust.machine_check,
+    )
+    return case.bounds.plan(kind)
 
 
-def rests_on_machine(claims: Claims, bounds: Bounds, form: LoginForm, machine_check: str) -> bool:
-    """Whether the provider has to say something about the machine; see `decide`."""
-    named = claims.machine
-    if named is None:
-        return False
-    if bounds.bind_machines and machine_check == "always":
-        return True
-    if form.vmss_name and named.collection.is_virtual_machine:
-        return True
-    if not bounds.known_machine:
-        return False
-    return any(bound.proven(named, entries) is None for _, entries, bound in bounds.known_machine)
+def run(checks: Iterable[Check], case: Case) -> None:
+    """Refuse with the code of the first check that fails."""
+    for check in checks:
+        if not check.holds(case):
+            raise Refused(check.code_of(case))
 
 
-def rests_on_groups(claims: Claims, bounds: Bounds) -> bool:
-    """Whether the directory has to tell the principal's groups, since the token does not."""
-    return claims.groups_overflow and bool(bounds.known_principal)
+def lacking(plan: Plan, facts: Facts) -> Needs | None:
+    """Return the facts that a login needs and that are not known."""
+    machine = plan.needs_machine and facts.machine is NOT_ASKED
+    groups = plan.needs_groups and facts.groups is NOT_ASKED
+    return Needs(machine, groups) if machine or groups else None
 
 
-def check_what_is_signed(claims: Claims, bounds: Bounds, form: LoginForm, fail: Fail) -> None:
-    """All that the claims can tell; where only the provider can, nothing is said yet."""
-    if bounds.bind_nothing:
-        fail(Code.ROLE_UNBOUND)
-    for signed, entries, bound in bounds.signed_principal:
-        if not (proven := signed(claims, entries)) and (
-            proven is False or not (bound.known and claims.groups_overflow)
-        ):
-            fail(bound.code)
-    if bounds.bind_machines and not (form.subscription_id and form.resource_group_name):
-        fail(Code.MACHINE_REQUIRED)
-    named = claims.machine
-    if named is None:
-        if bounds.bind_machines:
-            fail(Code.MACHINE_CLAIM_MISSING)
-        if claims.other is not None:
-            check_other_claim(claims.other, form, fail)
-        return
-    collection = named.collection
-    if form.subscription_id and not folds_to(form.subscription_id, collection.subscription):
-        fail(Code.SUBSCRIPTION_MISMATCH)
-    if form.resource_group_name and not folds_to(form.resource_group_name, collection.resource_group):
-        fail(Code.RESOURCE_GROUP_MISMATCH)
-    if form.vmss_name:
-        if not (collection.is_virtual_machine or (collection.is_scale_set and fold(form.vmss_name) == named.name)):
-            fail(Code.VMSS_NAME_MISMATCH)
-    elif form.vm_name:
-        if not collection.is_virtual_machine or not folds_to(form.vm_name, named.name):
-            fail(Code.VM_NAME_MISMATCH)
-    elif form.resource_id and fold(form.resource_id) != named.folded:
-        fail(Code.RESOURCE_ID_MISMATCH)
-    for signed, entries, bound in bounds.signed_machine:
-        if not (proven := signed(named, entries)) and (proven is False or not bound.known):
-            fail(bound.code)
-
-
-def check_other_claim(other: OtherClaim, form: LoginForm, fail: Fail) -> None:
-    """That the form does not contradict a claim that names something, though no machine."""
-    if form.subscription_id and other.subscription and not folds_to(form.subscription_id, other.subscription):
-        fail(Code.SUBSCRIPTION_MISMATCH)
-    group = form.resource_group_name
-    if group and other.resource_group and not folds_to(group, other.resource_group):
-        fail(Code.RESOURCE_GROUP_MISMATCH)
-
-
-def check_machine(claims: Claims, machine: Machine | None, bounds: Bounds, form: LoginForm, fail: Fail) -> None:
-    """All that rests on what the provider says of the machine; `None`: that there is none."""
-    if machine is None:
-        fail(Code.MACHINE_NOT_FOUND)
-        return
-    if claims.principal_id not in machine.principals:
-        fail(machine.unread or Code.MACHINE_IDENTITY_MISMATCH)
-    named = claims.machine
-    if named is None:
-        return
-    if form.vmss_name and named.collection.is_virtual_machine and fold(form.vmss_name) != fold(machine.scale_set):
-        fail(Code.VMSS_NAME_MISMATCH)
-    for known, entries, bound in bounds.known_machine:
-        if not known(machine, entries) and bound.proven(named, entries) is None:
-            fail(bound.code)
-
-
-def check_groups(groups: frozenset[str] | None, bounds: Bounds, fail: Fail) -> None:
-    """What rests on the directory's word on the principal's groups; `None`: it cannot tell them."""
-    if groups is None:
-        fail(Code.GROUPS_UNAVAILABLE)
-        return
-    for known, entries, bound in bounds.known_principal:
-        if not known(groups, entries):
-            fail(bound.code)
+def admit(plan: Plan, case: Case) -> Verified | Needs:
+    """Admit the login, refuse it with the code of the first check that fails, or return the facts that it needs."""
+    needs = lacking(plan, case.facts)
+    run(plan.by_token if needs else plan.by_role, case)
+    return needs or Verified(case.claims, case.known_machine if plan.needs_machine else None)

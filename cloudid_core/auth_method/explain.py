@@ -25,8 +25,8 @@ from ..routing import PROVIDER, Call, route
 from ..store import retry_on_conflict
 from ..values import fold, fold_location
 from .claims import Claims, read
-from .decision import NOT_ASKED, Facts, Needs, NotAsked, rests_on_groups, rests_on_machine
-from .explanation import FAILED, REFUSED, Case, Trust, explanation_of
+from .decision import NOT_ASKED, Case, Facts, NotAsked, Trust, lacking, plan_of
+from .explanation import FAILED, REFUSED, explanation_of
 from .form import LoginForm, validate
 from .login import facts_at_hand, fetched_facts, fetched_keys, trust_of, verified_claims
 from .snapshot import Snapshot, read_snapshot
@@ -73,7 +73,7 @@ async def explain_login(call: Call) -> Answer:
     mounts = await mount_table(call.context.records)
     snapshot = await read_snapshot(call.context, mounts, call.mount.id, form.role.lower())
     call.view.expects = snapshot.expects
-    role = snapshot.role
+    bounds = snapshot.role.bounds
     warnings: tuple[str, ...] = ()
     if form.claims is not None:
         key_set = known_keys(snapshot.base.identity, call.now) or await fetched_keys(call, snapshot.base)
@@ -81,7 +81,7 @@ async def explain_login(call: Call) -> Answer:
             raise Refused(Code.FIELD_INVALID, '"claims" must be an object')
         trust = trust_of(call.context.settings, snapshot.base, key_set)
         claims = given_claims(form.claims, trust, call.now, call.context.caches)
-        facts = given_facts(form.facts or {}, claims)
+        case = Case(claims=claims, trust=trust, facts=given_facts(form.facts or {}, claims))
     else:
         try:
             claims, key_set = await verified_claims(call, form, snapshot.base)
@@ -92,29 +92,22 @@ async def explain_login(call: Call) -> Answer:
             check = {"check": "signature", "verdict": FAILED, "code": wire, "expected": "a key of the tenant"}
             checks = [{**check, "found": None}]
             return Answer(data={"role": snapshot.role_name, "verdict": REFUSED, "codes": [wire], "checks": checks})
-        facts, warnings = await _provider_facts(call, form, snapshot, claims)
-    case = Case(
-        claims=claims,
-        facts=facts,
-        role=role,
-        form=form,
-        trust=trust_of(call.context.settings, snapshot.base, key_set),
-        now=call.now,
-        address=(call.remote_address if form.remote_address == CALLER else form.remote_address) or None,
-    )
+        trust = trust_of(call.context.settings, snapshot.base, key_set)
+        case = Case(claims=claims, trust=trust, form=form, bounds=bounds)
+        case.facts, warnings = await _provider_facts(call, snapshot, case)
+    case.now, case.bounds, case.form = call.now, bounds, form
+    case.address = (call.remote_address if form.remote_address == CALLER else form.remote_address) or None
     return Answer(data={"role": snapshot.role_name, **explanation_of(case).described}, warnings=warnings)
 
 
-async def _provider_facts(
-    call: Call, form: ExplainForm, snapshot: Snapshot, claims: Claims
-) -> tuple[Facts, tuple[str, ...]]:
+async def _provider_facts(call: Call, snapshot: Snapshot, case: Case) -> tuple[Facts, tuple[str, ...]]:
     """The facts that the decision rests on. What the provider cannot tell now stays unknown, with a warning."""
-    facts = facts_at_hand(snapshot.base.identity, claims, call.now)
-    bounds, machine_check = snapshot.role.bounds, call.context.settings.machine_check
-    on_machine, on_groups = rests_on_machine(claims, bounds, form, machine_check), rests_on_groups(claims, bounds)
-    needs = Needs(on_machine and facts.machine is NOT_ASKED, on_groups and facts.groups is NOT_ASKED)
+    facts = facts_at_hand(snapshot.base.identity, case.claims, call.now)
+    needs = lacking(plan_of(case), facts)
+    if needs is None:
+        return facts, ()
     try:
-        return await fetched_facts(call, snapshot, claims, facts, needs), ()
+        return await fetched_facts(call, snapshot, case.claims, facts, needs), ()
     except (Refused, *PROVIDER_FAILURES) as failure:
         return facts, (f"facts are missing: {reason_of(refusal_of(failure))}",)
 

@@ -36,7 +36,11 @@ class LoginForm:
     @property
     def named_by(self) -> str:
         """The field that names the machine; empty: none does."""
-        return "vmss_name" if self.vmss_name else "vm_name" if self.vm_name else "resource_id" * bool(self.resource_id)
+        if self.vmss_name:
+            return "vmss_name"
+        if self.vm_name:
+            return "vm_name"
+        return "resource_id" if self.resource_id else ""
 
 
 _USUAL: Final = re.compile(

@@ -10,10 +10,7 @@ dispatch verifies it before a refusal, and runs the login again on a fresh view 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
-
-from attrs import evolve
 
 from ..effects import Instant, RandomBytes, Record
 from ..errors import Code, Conflict, Refused, StoreFailed
@@ -36,28 +33,16 @@ from ..settings import Settings
 from ..store import NONCE_SIZE, Changes
 from ..tokens import RANDOM_SIZE
 from ..tokens.issue import issue
-from ..values import network
-from .claims import Claims, OtherClaim, check_claims, check_lifetime
-from .decision import NO_FACTS, NOT_ASKED, Facts, Needs, Verified, decide
-from .explanation import Case, Trust, explanation_of, record_key
+from .checks import TOKEN_CHECKS
+from .claims import Claims, OtherClaim
+from .decision import NOT_ASKED, Case, Facts, Needs, Trust, Verified, admit, plan_of, run
+from .explanation import explanation_of
 from .form import LoginForm, validate
-from .roles import Role
 from .snapshot import MountSnapshot, Snapshot, take_mount, take_role
 from .verification import UnknownKey, forget_login_jwt, verify_login_jwt
 
-AFTER_SIGNATURE: Final = frozenset(
-    {
-        Code.JWT_CLAIM_MISSING,
-        Code.JWT_ISSUER_MISMATCH,
-        Code.JWT_TENANT_MISMATCH,
-        Code.JWT_AUDIENCE_MISMATCH,
-        Code.JWT_EXPIRED,
-        Code.JWT_NOT_YET_VALID,
-    }
-)
+AFTER_SIGNATURE: Final = frozenset({Code.JWT_CLAIM_MISSING, *(check.code for check in TOKEN_CHECKS)})
 """Codes of tokens that the mount does not accept although their signature was verified."""
-_NO_ROLE: Final = Role()
-_NO_FORM: Final = LoginForm()
 
 
 async def log_in(call: Call) -> Answer:
@@ -66,87 +51,61 @@ async def log_in(call: Call) -> Answer:
     Until the mount has accepted the token, nothing reads, caches or notes the role that the form names: the work would
     show which roles exist to every caller, or to the machines of all tenants.
     """
-    form = call.form(LoginForm)
+    form, proven = call.form(LoginForm), call.proven
     try:
         validate(form)
     except Refused:
-        call.proven.has_invalid_form = True
+        proven.has_invalid_form = True
         raise
     base = await take_mount(call)
-    claims, key_set = await accepted_claims(call, form, base)
-    call.proven.principal_id = claims.principal_id
+    case: Case | None = None
+    try:
+        claims, key_set = await verified_claims(call, form, base)
+        case = Case(claims, trust_of(call.context.settings, base, key_set), call.now, call.remote_address)
+        run(TOKEN_CHECKS, case)
+    except Refused as refusal:
+        proven.is_verified, proven.case = refusal.code in AFTER_SIGNATURE, case
+        if case is not None:
+            forget_login_jwt(form.jwt.strip(), key_set, call.context.caches, call.mount.id)
+        raise
+    proven.principal_id = claims.principal_id
     if claims.machine is not None:
-        call.proven.resource_id = claims.machine.written
+        proven.resource_id = claims.machine.written
     if call.count_role is not None:
         call.count_role()
     snapshot = await take_role(call, base, form.role.lower())
-    verdict, facts = await admitted(call, snapshot, claims, form, key_set)
-    settings = call.context.settings
-    case = partial(_case, settings, snapshot, claims, facts, form, key_set, call.now, call.remote_address)
-    if call.trail is not None:
-        kind = record_key(claims, form, verdict)
-        if (decision := snapshot.admitted.get(kind)) is None:
-            decision = snapshot.admitted[kind] = explanation_of(case()).decision
-        call.trail.decision = decision
-    answer = await _issue(call, snapshot, claims, verdict)
-    form.jwt, call.proven.case = "", case  # what is remembered of a login holds no JWT
+    case.bounds, case.form, case.weight = snapshot.role.bounds, form, snapshot.weight
+    case.facts = facts_at_hand(base.identity, claims, call.now)
+    answer = await _issue(call, snapshot, await admitted(call, snapshot, case))
+    form.jwt, proven.case = "", case  # what is remembered of a login holds no JWT
     return answer
 
 
-async def accepted_claims(call: Call, form: LoginForm, base: MountSnapshot) -> tuple[Claims, KeySet]:
-    """The claims of a token that the mount accepts, and the keys it was verified with."""
-    proven, settings = call.proven, call.context.settings
+async def admitted(call: Call, snapshot: Snapshot, case: Case) -> Verified:
+    """Run the checks of the role, and what is recorded of them."""
+    plan, other = plan_of(case), case.claims.other
     try:
-        claims, key_set = await verified_claims(call, form, base)
-    except Refused as refusal:
-        proven.is_verified = refusal.code in AFTER_SIGNATURE
-        raise
-    try:
-        check_claims(
-            claims,
-            now=call.now,
-            leeway=settings.leeway,
-            audience=base.config.resource,
-            issuers=key_set.issuers,
-            tenant_id=key_set.tenant_id,
-        )
-    except Refused:
-        proven.is_verified = True
-        proven.case = partial(_token_case, claims, trust_of(settings, base, key_set), call.now)
-        forget_login_jwt(form.jwt.strip(), key_set, call.context.caches, call.mount.id)
-        raise
-    return claims, key_set
-
-
-async def admitted(
-    call: Call, snapshot: Snapshot, claims: Claims, form: LoginForm, key_set: KeySet
-) -> tuple[Verified, Facts]:
-    """The verdict on a login that the role admits, and the facts that it rests on."""
-    role, proven, machine_check = snapshot.role, call.proven, call.context.settings.machine_check
-    facts = facts_at_hand(snapshot.base.identity, claims, call.now)
-    try:
-        if role.token_bound_cidrs and not network.contains(role.token_bound_cidrs, call.remote_address):
-            raise Refused(Code.SOURCE_ADDRESS_REFUSED)
-        if role.max_jwt_exp:
-            check_lifetime(claims, call.now, role.max_jwt_exp)
-        if claims.other is not None:
-            await Record(_ignored(claims.other, call, snapshot))
-        verdict = decide(claims, facts, role.bounds, form, machine_check)
+        if plan.by_source:
+            run(plan.by_source, case)
+        if other is not None:
+            await Record(_ignored(other, call, snapshot))
+        verdict = admit(plan, case)
         if type(verdict) is Needs:
-            facts = await fetched_facts(call, snapshot, claims, facts, verdict)
-            verdict = decide(claims, facts, role.bounds, form, machine_check)
+            case.facts = await fetched_facts(call, snapshot, case.claims, case.facts, verdict)
+            verdict = admit(plan, case)
     except (Refused, *PROVIDER_FAILURES):
-        parts = (snapshot, claims, facts, evolve(form, jwt=""), key_set, call.now, call.remote_address)
-        case = proven.case = partial(_case, call.context.settings, *parts)
-        proven.weight = snapshot.weight
+        case.form.jwt, call.proven.case, call.proven.weight = "", case, snapshot.weight
         if call.trail is not None:
-            call.trail.decision = explanation_of(case()).decision
+            call.trail.decision = explanation_of(case).decision
         raise
+    if call.trail is not None:
+        plan.recorded = plan.recorded or explanation_of(case).decision
+        call.trail.decision = plan.recorded
     assert type(verdict) is Verified  # all facts that it can need are there
-    return verdict, facts
+    return verdict
 
 
-async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verified) -> Answer:
+async def _issue(call: Call, snapshot: Snapshot, verdict: Verified) -> Answer:
     """Commit a token for a login that is admitted; `Conflict` when the snapshot is out of date."""
     random = await RandomBytes(RANDOM_SIZE + NONCE_SIZE)
     issued = issue(
@@ -154,7 +113,7 @@ async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verifi
         snapshot.template,
         random[:RANDOM_SIZE],
         now=call.now,
-        display_name=snapshot.base.display_prefix + claims.principal_id,
+        display_name=snapshot.base.display_prefix + verdict.claims.principal_id,
         metadata=verdict.metadata(snapshot.role_name),
     )
     changes, nonces = Changes(snapshot.expects, issued.puts), random[RANDOM_SIZE:]
@@ -169,44 +128,9 @@ async def _issue(call: Call, snapshot: Snapshot, claims: Claims, verdict: Verifi
     return Answer(auth=issued.block, warnings=issued.warnings, new_token=issued.stored_id)
 
 
-def _case(
-    settings: Settings,
-    snapshot: Snapshot,
-    claims: Claims,
-    facts: Facts,
-    form: LoginForm,
-    key_set: KeySet,
-    now: Instant,
-    address: str,
-) -> Case:
-    """What the decision rests on, made when somebody looks at it: most logins are never looked at."""
-    trust = trust_of(settings, snapshot.base, key_set)
-    return Case(
-        claims=claims,
-        facts=facts,
-        role=snapshot.role,
-        form=form,
-        trust=trust,
-        now=now,
-        address=address,
-        weight=snapshot.weight,
-    )
-
-
-def _token_case(claims: Claims, trust: Trust, now: Instant) -> Case:
-    """The case of a token that the mount does not accept: nothing of the role or the form is part of it."""
-    return Case(claims=claims, facts=NO_FACTS, role=_NO_ROLE, form=_NO_FORM, trust=trust, now=now)
-
-
 def trust_of(settings: Settings, base: MountSnapshot, key_set: KeySet) -> Trust:
     """What the mount demands of tokens."""
-    return Trust(
-        audience=base.config.resource,
-        tenant_id=key_set.tenant_id,
-        issuers=key_set.issuers,
-        leeway=settings.leeway,
-        machine_check=settings.machine_check,
-    )
+    return Trust(base.config.resource, key_set.tenant_id, key_set.issuers, settings.leeway, settings.machine_check)
 
 
 async def verified_claims(call: Call, form: LoginForm, base: MountSnapshot) -> tuple[Claims, KeySet]:

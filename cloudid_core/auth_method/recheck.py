@@ -17,8 +17,9 @@ from ..errors import Code, Refused
 from ..mounts import Mount, mount_table
 from ..provider import PROVIDER_FAILURES, refusal_of
 from ..values import SCALE_SET, VIRTUAL_MACHINE
+from .checks import EACH
 from .claims import APP, Claims, NamedMachine, named_machine
-from .decision import NO_FACTS, NOT_ASKED, Needs, check_groups, check_machine, check_what_is_signed, rests_on_groups
+from .decision import NO_FACTS, Case, Needs, Trust, plan_of
 from .form import LoginForm
 from .login import asked_facts
 from .snapshot import read_snapshot
@@ -33,7 +34,6 @@ async def recheck(
     """If the role asks for it, refuse with `NO_LONGER_ADMITTED` and the code of the check that a login would fail."""
     snapshot = await read_snapshot(context, await mount_table(context.records), mount.id, metadata["role"])
     role = snapshot.stored_role
-    bounds = role.bounds
     if not role.recheck_on_renewal:
         return Recheck()
     claims = _claims(principal_id, metadata, context.caches)
@@ -48,20 +48,23 @@ async def recheck(
             raise Refused(Code.NO_LONGER_ADMITTED, code.wire)
         unknown.append(code.wire)
 
-    check_what_is_signed(claims, bounds, form, fail)
-    needs = Needs(machine=claims.machine is not None, groups=rests_on_groups(claims, bounds))
+    case = Case(claims=claims, trust=Trust("", "", frozenset(), 0.0, EACH), bounds=role.bounds, form=form)
+    plan = plan_of(case)
+    for check in plan.by_token:
+        if not check.holds(case):
+            fail(check.code_of(case))
+    needs = Needs(machine=plan.needs_machine, groups=plan.needs_groups)
     try:
         now = await Now()
         client = snapshot.client(Deadline(min(now + PATIENCE, (now + deadline.at) / 2)))
-        facts = await asked_facts(client, claims, NO_FACTS, needs)
+        case.facts = await asked_facts(client, claims, NO_FACTS, needs)
     except (Refused, *PROVIDER_FAILURES) as failure:
         return Recheck(snapshot.expects, (*unknown, refusal_of(failure).code.wire))
-    if facts.machine is not NOT_ASKED:
-        if facts.machine is not None and facts.machine.unread:
-            unknowable.add(facts.machine.unread)
-        check_machine(claims, facts.machine, bounds, form, fail)
-    if facts.groups is not NOT_ASKED:
-        check_groups(facts.groups, bounds, fail)
+    if case.known_machine is not None and case.known_machine.unread:
+        unknowable.add(case.known_machine.unread)
+    for check in plan.by_facts:
+        if not check.holds(case):
+            fail(check.code_of(case))
     return Recheck(snapshot.expects, tuple(unknown))
 
 

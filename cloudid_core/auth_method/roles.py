@@ -31,7 +31,9 @@ from ..store import Found, keys
 from ..tokens import TokenSettings, merged
 from ..tokens import check as check_token_settings
 from ..values import fold
-from .bounds import ANY, BOUNDS, Bounds, require_rows
+from . import bounds
+from .bounds import Bounds, require_rows
+from .checks import ANY
 from .claims import APP, TOKEN_TYPES
 
 
@@ -77,7 +79,7 @@ class Role(TokenSettings):
 require_rows(Role)
 MEMBERS: Final = schemas.joined(shown_members(Role, old_names=True), schemas.members(INTEGER="max_ttl"))
 LISTS: Final = tuple(
-    field.name for field in fields_of(Role) if any(bound.name == field.name and bound.suffices for bound in BOUNDS)
+    field.name for field in fields_of(Role) if field.name in bounds.LISTS and bounds.LISTS[field.name].suffices
 )
 """The names of all lists of which a role needs at least one."""
 

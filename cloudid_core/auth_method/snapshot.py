@@ -9,13 +9,11 @@ of the login, so an outdated snapshot has no effect: see `View`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from functools import cached_property
 
 from attrs import field, frozen
 from msgspec.structs import replace
 
-from ..audit import Decision
 from ..caches import LARGEST_CASES, Weighed, of_records
 from ..context import Context
 from ..credentials import client_of, effective_config
@@ -103,11 +101,6 @@ class Snapshot:
         """What the tokens of the role have in common."""
         base = self.base
         return template(base.context, base.mount, self.role, self.role_name, path=f"{base.mount.path}/login")
-
-    @cached_property
-    def admitted(self) -> dict[Hashable, Decision]:
-        """Decisions that go on record, of logins that were admitted, by their `explanation.record_key`."""
-        return {}
 
     def client(self, deadline: Deadline) -> Client:
         """How the provider is called."""

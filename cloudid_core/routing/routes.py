@@ -54,8 +54,8 @@ class Proven(msgspec.Struct):
     """Object id of the principal, in lower case. Empty: the JWT is not accepted."""
     resource_id: str = ""
     """Id of the machine as the JWT has it; empty if it names none."""
-    case: Callable[[], object] | None = None
-    """Makes all that the login was decided on, without its JWT, once that is known."""
+    case: object = None
+    """All that the login was decided on, without its JWT, once that is known."""
     weight: int = 1
     """What `case` weighs once it is remembered: bytes of the role's entry."""
     lacks_role: bool = False

@@ -11,14 +11,14 @@ are not remembered. Nothing is stored, and nothing is decided by any of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator
 from functools import partial
 from typing import Final
 
 from attrs import evolve, frozen
 from msgspec.structs import replace
 
-from ..auth_method import CHECK, Case, Check, checks_of_token, explanation_of, may_explain
+from ..auth_method import CHECK, Case, ExplainedCheck, checks_of_token, explanation_of, may_explain
 from ..caches import Caches
 from ..effects import in_turns
 from ..events import RequestAnswered
@@ -38,7 +38,7 @@ class RecentLogin:
     """The last login of a machine with an outcome, and how many there were."""
 
     answered: RequestAnswered
-    case: Callable[[], object] | None
+    case: object
     count: int = 1
 
     @property
@@ -56,7 +56,7 @@ class UnacceptedLogin:
     """The last refusal of a source with a code before its token was accepted, and how many there were."""
 
     answered: RequestAnswered
-    case: Callable[[], object] | None
+    case: object
     count: int
 
     @property
@@ -135,7 +135,7 @@ async def read_recent_logins(call: Call) -> Answer:
 
 
 def _described_unaccepted(explained: Container[str], refusal: UnacceptedLogin) -> Iterator[dict[str, Json]]:
-    answered, case = refusal.answered, refusal.case and refusal.case()
+    answered, case = refusal.answered, refusal.case
     checks = checks_of_token(case) if isinstance(case, Case) else ()
     yield {
         "time": rfc3339.show(answered.time),
@@ -149,7 +149,7 @@ def _described_unaccepted(explained: Container[str], refusal: UnacceptedLogin) -
 
 
 def _described(explained: Container[str], login: RecentLogin) -> Iterator[dict[str, Json]]:
-    answered, case = login.answered, login.case and login.case()
+    answered, case = login.answered, login.case
     checks = explanation_of(case).checks if isinstance(case, Case) else ()
     yield {
         "time": rfc3339.show(answered.time),
@@ -167,7 +167,7 @@ def _described(explained: Container[str], login: RecentLogin) -> Iterator[dict[s
     }
 
 
-def _shown(checks: Iterable[Check], is_explained: bool) -> list[dict[str, Json]]:
+def _shown(checks: Iterable[ExplainedCheck], is_explained: bool) -> list[dict[str, Json]]:
     """Checks as a caller may see them. What a role or a mount demands is for callers who may use `explain`."""
     hidden: dict[str, Json] = {} if is_explained else {"expected": None}
     return [{name: _shortened(value) for name, value in {**check.described, **hidden}.items()} for check in checks]

@@ -13,20 +13,21 @@ from attrs import asdict
 
 from .. import errors
 from ..auth_method import (
+    TOKEN_CHECKS,
     Case,
     Claims,
     LoginForm,
     Needs,
     Role,
     Trust,
-    check_claims,
-    check_lifetime,
+    admit,
     check_role,
-    decide,
     explanation_of,
     given_facts,
     jws,
+    plan_of,
     read_claims,
+    run,
 )
 from ..auth_method import Facts as KnownFacts
 from ..caches import JwtCaches
@@ -185,7 +186,6 @@ class Verifier:
             return Refused(RefusalCode.SIGNATURE_INVALID)
 
     def _decide(self, claims: Claims, identity: Identity, now: Instant, facts: KnownFacts) -> Verdict:
-        role, form = self._role, _form(claims)
         named = next((each for each in self._audiences if each in claims.audiences), self._audiences[0])
         trust = Trust(
             audience=named,
@@ -194,25 +194,19 @@ class Verifier:
             leeway=self._leeway,
             machine_check=self._machine_check,
         )
+        case = Case(claims=claims, trust=trust, now=now, bounds=self._role.bounds, form=_form(claims), facts=facts)
+        plan = plan_of(case)
         try:
-            check_claims(
-                claims,
-                now=now,
-                leeway=self._leeway,
-                audience=named,
-                issuers=trust.issuers,
-                tenant_id=self.tenant_id,
-            )
-            check_lifetime(claims, now, role.max_jwt_exp)
+            run(TOKEN_CHECKS, case)
+            run(plan.by_source, case)
             if not self._required_roles <= identity.roles:
                 return Refused(
                     RefusalCode.APPLICATION_ROLE_MISSING,
                     expected=sorted(self._required_roles),
                     found=sorted(identity.roles),
                 )
-            verdict = decide(claims, facts, role.bounds, form, self._machine_check)
+            verdict = admit(plan, case)
         except errors.Refused as refusal:
-            case = Case(claims=claims, facts=facts, role=role, form=form, trust=trust, now=now)
             return self._refused(refusal.code, case)
         if isinstance(verdict, Needs):
             return NeedsFacts(identity, verdict.machine, verdict.groups)

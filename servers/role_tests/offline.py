@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from cloudid_core.auth_method.decision import Case as Login
+from cloudid_core.auth_method.decision import Trust
 from cloudid_core.auth_method.explain import ExplainForm, given_claims, given_facts
-from cloudid_core.auth_method.explanation import Case as Login
-from cloudid_core.auth_method.explanation import Trust, explanation_of
+from cloudid_core.auth_method.explanation import explanation_of
 from cloudid_core.auth_method.form import validate
 from cloudid_core.auth_method.roles import Role, check
 from cloudid_core.caches import Caches
@@ -52,7 +53,7 @@ class Offline:
         return Login(
             claims=claims,
             facts=given_facts(form.facts or {}, claims),
-            role=self._role(form.role.lower()),
+            bounds=self._role(form.role.lower()).bounds,
             form=form,
             trust=self._trust,
             now=self._now,

@@ -9,11 +9,11 @@ import pytest
 
 from cloudid_core import auth_method, secrets_engine
 from cloudid_core.advice import ADVICE, advice_on
+from cloudid_core.auth_method.checks import CHECKS
 from cloudid_core.auth_method.explain import UNVERIFIED
-from cloudid_core.auth_method.explanation import RULES
 from cloudid_core.errors import Code
 
-REFUSALS: Final[set[Code]] = {*UNVERIFIED, *(rule.code for rule in RULES), Code.ROLE_NOT_FOUND, Code.CONFIG_MISSING}
+REFUSALS: Final[set[Code]] = {*UNVERIFIED, *(check.code for check in CHECKS), Code.ROLE_NOT_FOUND, Code.CONFIG_MISSING}
 
 
 @pytest.mark.parametrize("code", sorted(REFUSALS, key=str))

@@ -20,10 +20,10 @@ import jwt
 from attrs import Factory, define
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from cloudid_core.auth_method import check_claims, check_lifetime
 from cloudid_core.auth_method.verification import UnknownKey, verify_login_jwt
 from cloudid_core.errors import Refused
 from cloudid_core.provider import KeySet
+from tests.cases import check_claims, check_lifetime
 from tests.minting import (
     AUDIENCE,
     HEADER,

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Final
 
 from cloudid_core.auth_method.claims import read
-from cloudid_core.auth_method.decision import NO_FACTS, NOT_ASKED, Facts, Needs, decide
+from cloudid_core.auth_method.decision import NO_FACTS, NOT_ASKED, Facts, Needs
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.auth_method.roles import Role
 from cloudid_core.errors import Refused
@@ -20,6 +20,7 @@ from cloudid_core.provider.compute import Machine
 from cloudid_core.values import resource_id
 from cloudid_core.values.folding import fold_location
 
+from ..cases import decide
 from ..minting import new_caches, said
 
 SUBSCRIPTIONS: Final = ("50b50000-0000-4000-8000-00000000000a", "50b50000-0000-4000-8000-00000000000b")

@@ -12,13 +12,13 @@ from attrs import evolve
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from cloudid_core.auth_method.bounds import Bounds
-from cloudid_core.auth_method.claims import check_claims, read
+from cloudid_core.auth_method.claims import read
 from cloudid_core.auth_method.decision import Facts, Verified
 from cloudid_core.auth_method.form import validate
 from cloudid_core.auth_method.verification import verify_login_jwt
 from cloudid_core.errors import Code
 
-from ..cases import bounds, claims, form, machine, outcome
+from ..cases import bounds, check_claims, claims, form, machine, outcome
 from ..minting import (
     AUDIENCE,
     HEADER,

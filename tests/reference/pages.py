@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from cloudid_core.advice import ADVICE
-from cloudid_core.auth_method import RULES
+from cloudid_core.auth_method import CHECKS
 from cloudid_core.catalog import CATALOG
 from cloudid_core.errors import Code
 from cloudid_core.forms import NOT_OFFERED
@@ -161,9 +161,8 @@ def _provider_codes() -> str:
 
 
 def _checks() -> str:
-    return table(
-        ("check", "code", "text"), ((f"`{rule.name}`", f"`{rule.code.wire}`", rule.code.text) for rule in RULES)
-    )
+    rows = {check.name: (f"`{check.name}`", f"`{check.code.wire}`", check.code.text) for check in CHECKS}
+    return table(("check", "code", "text"), rows.values())
 
 
 def _problems() -> str:

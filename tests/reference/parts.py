@@ -12,7 +12,9 @@ from typing import Final
 import click
 import msgspec
 
+from cloudid_core.auth_method import CHECKS
 from cloudid_core.auth_method import config as auth_method
+from cloudid_core.auth_method.checks import Stage
 from cloudid_core.clouds import CLOUDS
 from cloudid_core.forms.environment import FALLBACK, OVERRIDE
 from cloudid_core.forms.fields import Field, fields_of
@@ -48,6 +50,12 @@ EXITS: Final = {
     Exit.NO_COMMAND: "The command to run does not exist.",
     Exit.INTERRUPTED: "Interrupted by Ctrl-C.",
 }
+
+
+def stages() -> str:
+    """The checks of a login in the order in which it runs them."""
+    rows = ((stage.doc, ", ".join(f"`{check.name}`" for check in CHECKS if check.stage is stage)) for stage in Stage)
+    return table(("stage", "checks"), rows) + "\n"
 
 
 def settings() -> str:
@@ -177,6 +185,7 @@ def _least(features: Iterable[Feature], api: Api) -> list[str]:
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "settings": settings,
+    "stages": stages,
     "variables": variables,
     "identities": identities,
     "azure": azure.sentence,

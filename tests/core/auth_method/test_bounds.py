@@ -6,17 +6,15 @@ from inspect import signature
 from typing import Any
 
 import pytest
-from attrs import evolve, make_class
+from attrs import make_class
 
 from cloudid_core.auth_method.bounds import BOUNDS, require_rows
-from cloudid_core.auth_method.decision import Facts, Verified
-from cloudid_core.auth_method.explanation import RULES
+from cloudid_core.auth_method.checks import CHECKS
 from cloudid_core.auth_method.roles import Role
 from cloudid_core.forms import IDENTIFIERS, fields_of, setting
 from cloudid_core.verify import Verifier
 
-from ...cases import LISTS, bounds, claims, form, machine, outcome
-from ...minting import GROUP
+from ...cases import LISTS, bounds
 
 
 def test_case_and_the_blanks_of_locations_do_not_matter() -> None:
@@ -81,7 +79,7 @@ def test_a_list_of_roles_without_a_row_is_noticed() -> None:
 
 
 def test_a_row_is_a_list_of_roles_and_a_row_of_explanations() -> None:
-    fields, shown = {field.name for field in fields_of(Role)}, {rule.name: rule.code for rule in RULES}
+    fields, shown = {field.name for field in fields_of(Role)}, {check.name: check.code for check in CHECKS}
     for bound in BOUNDS:
         assert bound.name in fields
         assert shown[bound.name] is bound.code
@@ -89,20 +87,3 @@ def test_a_row_is_a_list_of_roles_and_a_row_of_explanations() -> None:
 
 def test_the_verification_without_a_service_takes_every_bound() -> None:
     assert {bound.name for bound in BOUNDS} <= set(signature(Verifier).parameters)
-
-
-@pytest.mark.parametrize("about_machine", [False, True])
-@pytest.mark.parametrize("overflow", [False, True])
-def test_a_row_that_neither_token_nor_provider_tells_admits_nobody(about_machine: bool, overflow: bool) -> None:
-    """It fails closed, also beside another row that the provider will tell."""
-    unknown = evolve(BOUNDS[0], about_machine=about_machine)
-    role = bounds(bound_group_ids=(GROUP,), bound_locations=("westus2",))
-    row = (lambda subject, entries: None, frozenset[str](), unknown)
-    if about_machine:
-        broken = evolve(role, signed_machine=(*role.signed_machine, row))
-    else:
-        broken = evolve(role, signed_principal=(*role.signed_principal, row))
-    told = claims(groups=None, _claim_names={"groups": "src1"}) if overflow else claims()
-    known = Facts(machine=machine(), groups=frozenset({GROUP}))
-    assert isinstance(outcome(told, known, role=role, login=form()), Verified)
-    assert outcome(told, known, role=broken, login=form()) is unknown.code

@@ -11,17 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.auth_method.claims import (
+    VIRTUAL_MACHINE,
     Claims,
     Collection,
     NamedMachine,
     OtherClaim,
-    check_claims,
-    check_lifetime,
     read,
 )
 from cloudid_core.errors import Code, Refused
 
-from ...cases import claims
+from ...cases import check_claims, check_lifetime, claims
 from ...minting import (
     APP,
     AUDIENCE,
@@ -66,9 +65,9 @@ def test_a_payload_is_read() -> None:
                 subscription=SUBSCRIPTION,
                 resource_group=RESOURCE_GROUP.lower(),
                 metadata={"subscription_id": SUBSCRIPTION, "resource_group_name": RESOURCE_GROUP},
+                kind=VIRTUAL_MACHINE,
                 is_virtual_machine=True,
                 is_scale_set=False,
-                is_identity=False,
             ),
             written_name="web",
             name="web",

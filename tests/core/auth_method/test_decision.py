@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from attrs import evolve, frozen
 
-from cloudid_core.auth_method.bounds import BOUNDS, Bounds
+from cloudid_core.auth_method.bounds import Bounds
+from cloudid_core.auth_method.checks import CHECKS, Stage
 from cloudid_core.auth_method.claims import Claims
 from cloudid_core.auth_method.decision import (
     NO_FACTS,
+    Case,
     Facts,
     Needs,
     Verified,
-    check_groups,
-    check_machine,
-    check_what_is_signed,
+    plan_of,
 )
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.errors import Code
@@ -294,13 +294,7 @@ def test_an_identity_that_could_not_be_read_matters_only_if_the_tokens_is_not_am
 
 
 def test_every_code_of_the_decision_has_a_pair() -> None:
-    source = {
-        name
-        for function in (check_what_is_signed, check_machine, check_groups)
-        for name in function.__code__.co_names
-        if name in Code.__members__
-    }
-    assert {code.name for _, _, code in PAIRS.values()} == source | {bound.code.name for bound in BOUNDS}
+    assert {code for _, _, code in PAIRS.values()} == {check.code for check in CHECKS if check.stage > Stage.SOURCE}
 
 
 def test_every_list_must_match() -> None:
@@ -443,9 +437,9 @@ def test_all_failures_can_be_collected() -> None:
     role = bounds(
         bound_service_principal_ids=(OTHER_ID,), bound_group_ids=(OTHER_ID,), bound_resource_groups=("other",)
     )
-    found: list[Code] = []
-    check_what_is_signed(claims(), role, form(subscription_id=OTHER_ID, vm_name="web2"), found.append)
-    assert found == [
+    login = form(subscription_id=OTHER_ID, vm_name="web2")
+    case = Case(claims(), bounds=role, form=login)
+    assert [check.code for check in plan_of(case).by_token if not check.holds(case)] == [
         Code.BOUND_SERVICE_PRINCIPAL_MISMATCH,
         Code.BOUND_GROUP_MISMATCH,
         Code.SUBSCRIPTION_MISMATCH,

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.auth_method.bounds import BOUNDS, Bound
+from cloudid_core.auth_method.bounds import BOUNDS
+from cloudid_core.auth_method.checks import Check
 from cloudid_core.auth_method.recheck import PATIENCE
 from cloudid_core.events import RenewalUnchecked
 from cloudid_servers.provider_simulator.arm.resources import POWER
@@ -72,7 +73,7 @@ def test_a_machine_that_was_made_anew_is_another() -> None:
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.name)
-def test_the_bounds_of_now_count(bound: Bound) -> None:
+def test_the_bounds_of_now_count(bound: Check) -> None:
     """All but that of an identity, which the token of a machine with its own does not name: that is told."""
     world = Installation()
     token = logged_in(world)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from cloudid_core.auth_method import RULES
+from cloudid_core.auth_method import CHECKS
 from cloudid_core.verify import Admitted, Facts, MachineFacts, NeedsFacts, RefusalCode, Refused, Verdict, Verifier
 from tests.minting import (
     APP,
@@ -378,7 +378,7 @@ def test_every_refusal_of_the_decision_has_a_code_here() -> None:
     """Those of the form cannot occur: it says of its machine what the token says."""
     of_the_form = {"FORM", "SUBSCRIPTION_MISMATCH", "RESOURCE_GROUP_MISMATCH", "VM_NAME_MISMATCH", "VMSS_NAME_MISMATCH"}
     of_the_form |= {"RESOURCE_ID_MISMATCH", "MACHINE_REQUIRED", "ROLE_UNBOUND", "SOURCE_ADDRESS_REFUSED"}
-    assert {rule.code.name for rule in RULES} - of_the_form <= set(RefusalCode.__members__)
+    assert {check.code.name for check in CHECKS} - of_the_form <= set(RefusalCode.__members__)
 
 
 def test_a_refusal_shows_what_was_expected_and_found_after_the_signature_was_verified_only() -> None:
