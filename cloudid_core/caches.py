@@ -115,7 +115,7 @@ class AdmittedLogins(deque[tuple[Any, Any]]):
         for kept, (_, case) in enumerate(reversed(self)):
             if id(case.bounds) not in roles:
                 roles.add(id(case.bounds))
-                together += case.weight
+                together += case.bounds.weight
             if together > most:
                 for _ in range(len(self) - kept):
                     self.popleft()

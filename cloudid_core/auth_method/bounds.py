@@ -77,6 +77,11 @@ class Bounds:
         """The role would admit every login."""
         return not self.set_lists
 
+    @property
+    def weight(self) -> int:
+        """What they weigh where they are remembered: characters of all entries."""
+        return sum(len(entry) for entries in (*self.lists.values(), self.cidrs) for entry in entries)
+
     def plan(self, kind: Kind) -> Plan:
         """The checks that a login of this kind meets."""
         plan = self._plans.get(kind)

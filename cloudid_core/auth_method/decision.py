@@ -69,8 +69,6 @@ class Case(msgspec.Struct):
     bounds: Bounds = NO_BOUNDS
     form: LoginForm = _NO_FORM
     facts: Facts = NO_FACTS
-    weight: int = 1
-    """What it weighs once it is remembered: bytes of the role's entry."""
     place: Any = None
     """Where the machine is, as far as the token says: `Claims.place`."""
 

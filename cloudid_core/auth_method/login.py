@@ -74,7 +74,7 @@ async def log_in(call: Call) -> Answer:
     if call.count_role is not None:
         call.count_role()
     snapshot = await take_role(call, base, form.role.lower())
-    case.bounds, case.form, case.weight = snapshot.role.bounds, form, snapshot.weight
+    case.bounds, case.form = snapshot.role.bounds, form
     case.facts = facts_at_hand(base.identity, claims, call.now)
     answer = await _issue(call, snapshot, await admitted(call, snapshot, case))
     form.jwt, proven.case = "", case  # what is remembered of a login holds no JWT

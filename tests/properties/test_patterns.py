@@ -24,7 +24,6 @@ HARMLESS: Final = {
     "cloudid_core.errors._ANSWERED": "reads reasons, which are short texts of this service",
     "cloudid_core.policies.hcl._SPACE": "nothing follows the repeat: where a comment is not closed, it ends before it",
     "cloudid_core.values.duration._PART": "reads durations, which are short",
-    "cloudid_servers.cli.advice._REQUEST": "reads fixes of codes and of health problems, which are short",
     "cloudid_servers.settings.settings._LIKE_ADDRESS": "reads the settings of an operator",
 }
 """Patterns that read some texts in many ways, and why that costs nothing."""
