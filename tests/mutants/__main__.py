@@ -1,359 +1,201 @@
 """Mistakes that a seed draws: `make mutants`, or `python -m tests.mutants [--seed N] [--count N] [--only NUMBER ...]`.
 
-Each is one change of one expression or statement in a function of the packages below. The tests of the package run
-in a forked process in which the function has the mutant's code, up to the first one that fails. A survivor is shown
-as a difference; `survivors.md` says why the known ones are equivalent.
+Each is one change of one expression or statement in a function of the packages that security rests on. First the tests
+run once without a mistake, to find out which of them run which block; pytest's cache keeps this. Then, for each mutant,
+those that run its block run in a forked process in which the function has the mutant's code, quick ones first, up to
+the first one that fails. A survivor is shown as a difference; `survivors.md` says why the known ones are equivalent.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import difflib
-import gc
 import os
+import pickle
 import resource
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from itertools import zip_longest
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby, zip_longest
 from pathlib import Path
-from random import Random
-from types import CodeType, FunctionType, MappingProxyType
-from typing import Final, TypeAlias
+from typing import IO, Final, Generic, TypeVar
 
 import pytest
-from attrs import field, frozen
+from attrs import frozen
 
-ROOT: Final = Path(__file__).parent.parent.parent
+from tests.mutants.mistakes import ROOT, Mutant, draw
+from tests.mutants.reach import Caches, Marks, Reach, ReachOfFile, digest_of, marked_codes
+
 SEED: Final = 43
 COUNT: Final = 150
 ENOUGH: Final = 0.95
 """The part that must be noticed."""
-AT_ONCE: Final = 2
+PATIENCE: Final = 60
+"""A test of a mutant that takes so many seconds, and ten times its usual time, waits for what never comes: it fails."""
 CPU_SECONDS: Final = 400
-"""A mutant that computes longer never ends: it is noticed."""
-NOTICED: Final = 1
-NOT_TRIED: Final = 2
-"""How the processes end."""
+"""A mutant that computes longer never ends, where no time limit ends it: it is noticed."""
+FOLDERS: Final = ("core", "contract", "properties", "wire", "ui", "incidents", "servers", "simulation")
+TESTS: Final = tuple(f"tests/{folder}" for folder in FOLDERS)
+"""What must notice."""
+OPTIONS: Final = ("-q", "-n", "0", "-m", "not tools and not long")
+CACHED: Final = "reach"
+
+Key = TypeVar("Key")
+Result = TypeVar("Result")
 
 
 @frozen
-class Package:
-    """`modules`: patterns of files that are mutated. `tests`: what must notice; `is_simulated`: the simulation too."""
+class Outcome:
+    """How it went with one mutant. `test`: the first one that failed."""
 
-    modules: tuple[str, ...]
-    tests: tuple[str, ...]
-    is_simulated: bool = False
-
-
-SIMULATION: Final = tuple(
-    f"tests/simulation/test_{name}.py" for name in ("fences", "random", "meanwhile", "exhaustive")
-)
-OPTIONS: Final = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not tools and not long")
-PACKAGES: Final[Mapping[str, Package]] = MappingProxyType(
-    {
-        "journal": Package(
-            ("cloudid_core/background/journal.py",),
-            ("tests/core/background", "tests/core/secrets_engine/test_credentials.py"),
-            is_simulated=True,
-        ),
-        "leases": Package(
-            ("cloudid_core/leases/*.py",),
-            ("tests/core/leases", "tests/core/system/test_leases.py", "tests/core/system/test_retiring.py"),
-            is_simulated=True,
-        ),
-        "rotation": Package(
-            ("cloudid_core/rotation/*.py",),
-            ("tests/core/rotation", "tests/core/provider/test_identities.py"),
-            is_simulated=True,
-        ),
-        "tokens": Package(
-            ("cloudid_core/tokens/*.py", "cloudid_core/token_store/*.py", "cloudid_core/wrapping.py"),
-            (
-                "tests/core/tokens",
-                "tests/core/token_store",
-                "tests/core/test_wrapping.py",
-                "tests/core/store/test_damaged.py",
-            ),
-            is_simulated=True,
-        ),
-        "secrets_engine": Package(
-            ("cloudid_core/secrets_engine/*.py",),
-            (
-                "tests/core/secrets_engine",
-                "tests/properties/test_ceilings.py",
-                "tests/properties/test_self_targets.py",
-                "tests/contract/test_engine.py",
-                "tests/contract/test_engine_objects.py",
-            ),
-            is_simulated=True,
-        ),
-        "auth_method": Package(
-            ("cloudid_core/auth_method/*.py",),
-            (
-                "tests/core/auth_method",
-                "tests/core/verify",
-                "tests/contract",
-                "tests/properties/test_login_oracle.py",
-                "tests/properties/test_never_again.py",
-            ),
-        ),
-        "policies": Package(("cloudid_core/policies/*.py",), ("tests/core/policies", "tests/properties")),
-        "quotas": Package(("cloudid_core/quotas/*.py",), ("tests/core/quotas",)),
-        "dispatch": Package(
-            ("cloudid_core/dispatch/*.py", "cloudid_core/mounts.py"),
-            ("tests/core/dispatch", "tests/core/test_mounts.py", "tests/core/test_service.py", "tests/wire"),
-        ),
-        "system": Package(("cloudid_core/system/*.py",), ("tests/core/system", "tests/contract", "tests/wire")),
-        "audit": Package(
-            ("cloudid_core/audit/*.py", "cloudid_servers/audit/*.py"),
-            ("tests/core/audit", "tests/core/dispatch", "tests/servers/audit"),
-        ),
-        "client": Package(("cloudid_servers/client/*.py",), ("tests/servers/client",)),
-        "page": Package(("cloudid_servers/ui/__init__.py",), ("tests/ui", "tests/servers/test_app.py")),
-        "machine": Package(("cloudid_servers/machine/*.py",), ("tests/servers",)),
-        "http1": Package(
-            ("cloudid_servers/http1/*.py",),
-            ("tests/servers/test_reader.py", "tests/servers/test_connections.py", "tests/servers/test_bodies.py"),
-        ),
-    }
-)
-"""Every package that a security property rests on."""
-
-Mutation: TypeAlias = Callable[[ast.AST], ast.AST | None]
-"""What becomes of a node; `None`: it is none of those that this mutation changes."""
-
-OPPOSITES: Final[Mapping[type[ast.AST], type[ast.AST]]] = MappingProxyType(
-    {
-        ast.Lt: ast.LtE,
-        ast.LtE: ast.Lt,
-        ast.Gt: ast.GtE,
-        ast.GtE: ast.Gt,
-        ast.Eq: ast.NotEq,
-        ast.NotEq: ast.Eq,
-        ast.In: ast.NotIn,
-        ast.NotIn: ast.In,
-        ast.Is: ast.IsNot,
-        ast.IsNot: ast.Is,
-        ast.And: ast.Or,
-        ast.Or: ast.And,
-        ast.Add: ast.Sub,
-        ast.Sub: ast.Add,
-    }
-)
-
-
-def another_operator(node: ast.AST) -> ast.AST | None:
-    opposite = OPPOSITES.get(type(node))
-    return opposite() if opposite else None
-
-
-def another_value(node: ast.AST) -> ast.AST | None:
-    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
-        return ast.Constant(not node.value if isinstance(node.value, bool) else node.value + 1)
-    return None
-
-
-def no_negation(node: ast.AST) -> ast.AST | None:
-    return node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else None
-
-
-def half_of_a_union(node: ast.AST) -> ast.AST | None:
-    return node.left if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr) else None
-
-
-def no_condition(node: ast.AST) -> ast.AST | None:
-    return ast.If(ast.Constant(True), node.body, node.orelse) if isinstance(node, ast.If) else None
-
-
-def no_call(node: ast.AST) -> ast.AST | None:
-    is_done = isinstance(node, ast.Expr) and isinstance(node.value, ast.Await | ast.Call)
-    return ast.Pass() if is_done or isinstance(node, ast.Continue | ast.Break) else None
-
-
-def nothing_spread(node: ast.AST) -> ast.AST | None:
-    """`{**a, **b}` without its first part."""
-    is_spread = isinstance(node, ast.Dict) and len(node.keys) > 1 and node.keys[0] is None
-    return ast.Dict(node.keys[1:], node.values[1:]) if isinstance(node, ast.Dict) and is_spread else None
-
-
-def one_member_less(node: ast.AST) -> ast.AST | None:
-    """Return a list, tuple, set or dictionary of several members without its last one."""
-    match node:
-        case ast.List(elts=[_, _, *_], ctx=ast.Load()):
-            return ast.List(node.elts[:-1], ast.Load())
-        case ast.Tuple(elts=[_, _, *_], ctx=ast.Load()):
-            return ast.Tuple(node.elts[:-1], ast.Load())
-        case ast.Set(elts=[_, _, *_]):
-            return ast.Set(node.elts[:-1])
-        case ast.Dict(keys=[_, _, *_]):
-            return ast.Dict(node.keys[:-1], node.values[:-1])
-    return None
-
-
-MUTATIONS: Final[tuple[Mutation, ...]] = (
-    another_operator,
-    another_value,
-    no_negation,
-    half_of_a_union,
-    no_condition,
-    no_call,
-    nothing_spread,
-    one_member_less,
-)
-
-
-@frozen
-class Mutant:
-    """One mistake: in the n-th node of a module."""
-
-    package: str
-    path: Path
-    node: int
-    mutation: Mutation = field(repr=False)
+    test: str
+    tests: int
 
     def __str__(self) -> str:
-        return f"{self.path.relative_to(ROOT)} {self.mutation.__name__} at node {self.node}"
-
-    @property
-    def tree(self) -> ast.Module:
-        tree = _Change(self.node, self.mutation).visit(ast.parse(self.path.read_text()))
-        assert isinstance(tree, ast.Module)
-        return tree
-
-    @property
-    def difference(self) -> str:
-        before, after = (ast.unparse(tree).splitlines() for tree in (ast.parse(self.path.read_text()), self.tree))
-        name, mutation = str(self.path.relative_to(ROOT)), self.mutation.__name__
-        return "\n".join(difflib.unified_diff(before, after, name, mutation, n=2, lineterm=""))
-
-    def take_effect(self) -> None:
-        """Give every function of the module the mutant's code. Raises `LookupError` where there is none."""
-        codes = dict(_codes(compile(self.tree, str(self.path), "exec", dont_inherit=True)))
-        gc.unfreeze()  # the collector does not list what is frozen
-        functions = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
-        changed = [each for each in functions if _key(each.__code__, self.path) in codes]
-        if not changed:
-            raise LookupError(f"no function of {self.path} is loaded")
-        for function in changed:
-            function.__code__ = codes[_key(function.__code__, self.path)]
+        return f"noticed by {self.test}" if self.test else f"survived {self.tests} tests"
 
 
-def _key(code: CodeType, path: Path) -> tuple[str, int]:
-    """What `_codes` has for it; for the code of another file something that is not there."""
-    return (code.co_qualname, code.co_firstlineno) if code.co_filename == str(path) else ("", 0)
+class Reports:
+    """Calls `then` with each report on the tests that run in this process, in place of showing it."""
 
-
-class _Change(ast.NodeTransformer):
-    def __init__(self, node: int, mutation: Mutation) -> None:
-        self.left, self.mutation = node, mutation
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        self.left -= 1
-        if self.left == -1:
-            changed = self.mutation(node)
-            assert changed is not None
-            return ast.fix_missing_locations(ast.copy_location(changed, node))
-        return super().generic_visit(node)
-
-
-def _codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield (each.co_qualname, each.co_firstlineno), each
-            yield from _codes(each)
-
-
-def nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
-    """All nodes in the order in which they are visited, and whether each is in the body of a function."""
-
-    def walk(node: ast.AST, is_inside: bool) -> Iterator[tuple[ast.AST, bool]]:
-        yield node, is_inside
-        for name, value in ast.iter_fields(node):
-            inside = is_inside or (name == "body" and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-            for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST):
-                    yield from walk(child, inside)
-
-    return walk(tree, is_inside=False)
-
-
-def mutants_of(package: str) -> list[Mutant]:
-    """All that there are."""
-    return [
-        Mutant(package, path, number, mutation)
-        for pattern in PACKAGES[package].modules
-        for path in sorted(ROOT.glob(pattern))
-        for number, (node, is_inside) in enumerate(nodes(ast.parse(path.read_text())))
-        for mutation in MUTATIONS
-        if is_inside and mutation(node) is not None
-    ]
-
-
-def draw(seed: int, count: int) -> list[Mutant]:
-    """Draw as many of each package."""
-    dice = Random(seed)
-    shares = [(name, (count + number) // len(PACKAGES)) for number, name in enumerate(PACKAGES)]
-    return [mutant for name, share in shares for mutant in dice.sample(mutants_of(name), share)]
-
-
-class Trial:
-    """Runs the collected tests against each mutant, in processes of their own."""
-
-    def __init__(self, mutants: list[Mutant]) -> None:
-        self.waiting = list(mutants)
-        self.running: dict[int, tuple[Mutant, float]] = {}
-        self.survivors: list[Mutant] = []
-        self.noticed = 0
-        self.failed = ""
+    def __init__(self, session: pytest.Session, then: Callable[[pytest.TestReport], None]) -> None:
+        self._then = then
+        session.config.pluginmanager.unregister(name="terminalreporter")
+        session.config.pluginmanager.register(self)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.failed = self.failed or (report.nodeid if report.failed else "")
+        self._then(report)
+
+
+def show(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+@frozen
+class Ended(Generic[Key, Result]):
+    """A process that has done its work. `result`: `None` if it raised an exception or was killed."""
+
+    work: Key
+    result: Result | None
+    was_killed: bool
+    seconds: float
+
+
+def in_processes(works: Mapping[Key, Callable[[], Result]], at_once: int) -> Iterator[Ended[Key, Result]]:
+    """Do each work in a forked process."""
+    waiting, running = list(works.items()), dict[int, tuple[Key, IO[bytes], float]]()
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            key, work = waiting.pop(0)
+            file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed when the process has ended
+            running[_forked(work, file)] = key, file, time.monotonic()
+        process, status = os.wait()
+        key, file, began = running.pop(process)
+        with file:
+            file.seek(0)
+            result = None if status else pickle.load(file)
+        yield Ended(key, result, os.WIFSIGNALED(status), time.monotonic() - began)
+
+
+def _forked(work: Callable[[], object], file: IO[bytes]) -> int:
+    sys.stdout.flush()
+    if process := os.fork():
+        return process
+    try:
+        pickle.dump(work(), file)
+        file.flush()
+        os._exit(0)
+    finally:
+        traceback.print_exc()
+        os._exit(1)
+
+
+def run(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
+    """Run the tests one after the other. Yield each when it has run."""
+    for item, following in zip_longest(items, items[1:]):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        yield item
+
+
+def reach_of(session: pytest.Session, items: Sequence[pytest.Item], digest: str) -> ReachOfFile:
+    """Run the tests of one file without a mistake, and note which blocks they run."""
+    reach = ReachOfFile(digest)
+    with tempfile.NamedTemporaryFile() as file:
+        marks = Marks(file.name)
+        os.environ |= marks.environment
+        marks.take_effect()
+        Reports(session, lambda report: reach.add(report, marks.read()))
+        caches = Caches()
+        caches.clear()
+        for _ in run(items):
+            caches.clear()
+    return reach
+
+
+def try_mutant(session: pytest.Session, mutant: Mutant, tests: Mapping[pytest.Item, float]) -> Outcome:
+    """Run the tests, which take so many seconds usually, with the mistake, up to the first that fails."""
+    failed: list[str] = []
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    Reports(session, lambda report: failed.extend([report.nodeid] * report.failed))
+    for test, seconds in tests.items():
+        test.add_marker(pytest.mark.timeout(PATIENCE + 10 * seconds))
+    mutant.take_effect()
+    os.environ |= mutant.environment
+    Caches().clear()
+    for _ in run([*tests]):
+        if failed:
+            break
+    return Outcome("".join(failed[:1]), len(tests))
+
+
+class Trials:
+    """Tries each mutant with the tests that pytest has collected."""
+
+    def __init__(self, mutants: Sequence[Mutant], at_once: int) -> None:
+        self._mutants, self._at_once = mutants, at_once
+        self.survivors: list[Mutant] = []
+        self.untried: list[Mutant] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        session.items.sort(key=lambda item: item.nodeid.startswith(SIMULATION[2:]))  # what takes longest comes last
-        while self.waiting or self.running:
-            while self.waiting and len(self.running) < AT_ONCE:
-                self._start(self.waiting.pop(0), session)
-            time.sleep(0.05)
-            for process in list(self.running):
-                self._look_at(process)
+        reach = Reach(self._reach(session))
+        items = {item.nodeid: item for item in session.items}
+        works = {}
+        for mutant in self._mutants:
+            tests = {items[test]: seconds for test, seconds in reach.tests_of(mutant).items()}
+            works[mutant] = partial(try_mutant, session, mutant, tests)
+        for number, ended in enumerate(in_processes(works, self._at_once), 1):
+            mutant, outcome = ended.work, ended.result or Outcome("a limit" * ended.was_killed, 0)
+            if not ended.result and not ended.was_killed:
+                self.untried.append(mutant)
+            elif not outcome.test:
+                self.survivors.append(mutant)
+            said = "could not be tried" if mutant in self.untried else outcome
+            show(f"{number}. {mutant} ({self._mutants.index(mutant)}): {said}, {ended.seconds:.0f} s")
         return True
 
-    def _start(self, mutant: Mutant, session: pytest.Session) -> None:
-        sys.stdout.flush()
-        if process := os.fork():
-            self.running[process] = mutant, time.monotonic()
-            return
-        try:
-            session.config.pluginmanager.unregister(name="terminalreporter")
-            resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-            mutant.take_effect()
-            for item, following in zip_longest(session.items, session.items[1:]):
-                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-                if self.failed:
-                    os._exit(NOTICED)
-            os._exit(0)
-        finally:
-            os._exit(NOT_TRIED)
-
-    def _look_at(self, process: int) -> None:
-        mutant, began = self.running[process]
-        ended, status = os.waitpid(process, os.WNOHANG)
-        if not ended:
-            return
-        del self.running[process]
-        said, seconds = "noticed", time.monotonic() - began
-        if os.waitstatus_to_exitcode(status) == NOT_TRIED:
-            said = "not tried"
-        elif status == 0:
-            said = "survived"
-            self.survivors.append(mutant)
-        self.noticed += said == "noticed"
-        sys.stdout.write(f"{said} in {seconds:.0f} s: {mutant}\n")
-        sys.stdout.flush()
+    def _reach(self, session: pytest.Session) -> dict[Path, ReachOfFile]:
+        """Return what the tests of each file run: as it is cached, otherwise found out now."""
+        files = {path: [*items] for path, items in groupby(session.items, lambda item: item.path)}
+        digests = {path: digest_of(path) for path in files}
+        cache = session.config.cache.mkdir(CACHED) / "files.pickle"
+        known: dict[Path, ReachOfFile] = pickle.loads(cache.read_bytes()) if cache.exists() else {}
+        reaches = {path: known[path] for path in files if path in known and known[path].digest == digests[path]}
+        works = {path: partial(reach_of, session, files[path], digests[path]) for path in files if path not in reaches}
+        if works:
+            marked_codes()  # once, for all processes
+        for ended in in_processes(works, self._at_once):
+            path, reach = ended.work, ended.result
+            failed = reach.failed if reach else ["all"]
+            left_out = "".join(f"\n  left out: {test}" for test in failed)
+            show(f"{path.relative_to(ROOT)}, {ended.seconds:.0f} s{left_out}")
+            if reach:
+                reaches[path] = reach
+                cache.write_bytes(pickle.dumps({**known, **reaches}))
+        return reaches
 
 
 def main() -> int:
@@ -361,20 +203,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--only", type=int, nargs="*", help="the numbers of those that are tried")
+    parser.add_argument("--at-once", type=int, default=os.cpu_count(), help="processes at a time")
+    parser.add_argument("--tests", nargs="*", default=TESTS, help="the files or folders of those that must notice")
     options = parser.parse_args()
     drawn = draw(options.seed, options.count)
     drawn = [drawn[number] for number in options.only] if options.only else drawn
-    survivors, noticed = [], 0
-    for name, package in PACKAGES.items():
-        trial = Trial([mutant for mutant in drawn if mutant.package == name])
-        if trial.waiting:
-            pytest.main([*OPTIONS, *package.tests, *(SIMULATION if package.is_simulated else ())], [trial])
-            survivors += trial.survivors
-            noticed += trial.noticed
-    for survivor in survivors:
-        sys.stdout.write(f"\n{survivor.difference}\n")
-    untried = len(drawn) - len(survivors) - noticed
-    sys.stdout.write(f"\n{noticed} of {len(drawn)} mutants are noticed, {untried} could not be tried\n")
+    trials = Trials(drawn, options.at_once)
+    pytest.main([*OPTIONS, *options.tests], [trials])
+    for survivor in trials.survivors:
+        show(f"\n{survivor.difference}")
+    untried = len(trials.untried)
+    noticed = len(drawn) - len(trials.survivors) - untried
+    show(f"\n{noticed} of {len(drawn)} mutants are noticed, {untried} could not be tried")
     return noticed < ENOUGH * len(drawn) or untried > 0
 
 

@@ -37,6 +37,8 @@ IMPORTED: Final = (
 )
 NURSERY: Final = "NURSERY"
 """Environment variable of a page's shell: its descriptor that leads to the process that forks."""
+ALSO_IMPORTED: Final = "ALSO_IMPORTED"
+"""Environment variable with one more module to import, which may change the others."""
 MOST: Final = 2**20
 """Bytes of a message: more than arguments and environment have."""
 STDIO: Final = 3
@@ -147,7 +149,7 @@ def nurse(asked: socket.socket) -> tuple[str, list[str]] | None:
 
 
 if __name__ == "__main__":
-    for name in IMPORTED:
+    for name in (*IMPORTED, *os.environ.get(ALSO_IMPORTED, "").split()):
         importlib.import_module(name)
     gc.freeze()
     if task := nurse(socket.socket(fileno=int(sys.argv[1]))):
