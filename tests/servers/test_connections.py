@@ -35,6 +35,7 @@ from cloudid_servers.http1.connections import (
     Connections,
     affordable,
     source_of,
+    timeouts,
 )
 from cloudid_servers.http1.heads import Head
 from cloudid_servers.http1.reader import Stage
@@ -284,6 +285,28 @@ def test_refused_clients_are_waited_for_but_not_all_of_a_flood() -> None:
     assert held.may_linger(refused[-1])
 
 
+def test_a_connection_ends_when_its_stage_has_taken_its_time_and_not_before() -> None:
+    held: Connections[FakeConnection] = Connections(3)
+    late, due, early = (FakeConnection() for _ in range(3))
+    for connection, due_at in ((late, 9.0), (due, 10.0), (early, 11.0)):
+        connection.due = due_at
+        held.admit(connection)
+    held.end_late(10.0)
+    assert ended((late, due, early)) == [True, True, False]
+
+
+def test_every_stage_has_a_timeout_of_the_settings_or_none() -> None:
+    """A request that is worked on has its own deadline; an answer that is sent or read, the transport's."""
+    settings = ServerSettings(head_timeout=1.0, idle_timeout=2.0, body_timeout=3.0)
+    assert timeouts(settings) == {
+        Stage.HANDSHAKE: 1.0,
+        Stage.HEAD: 1.0,
+        Stage.IDLE: 2.0,
+        Stage.BODY: 3.0,
+        **dict.fromkeys((Stage.ANSWER, Stage.SEND, Stage.LINGER), inf),
+    }
+
+
 @pytest.mark.parametrize(
     "soft, hard, expected, raised",
     [
@@ -294,6 +317,7 @@ def test_refused_clients_are_waited_for_but_not_all_of_a_flood() -> None:
         (1024, 1024, 1024 - RESERVE, 1024),
         (1024, 1200, 1200 - RESERVE, 1200),
         (64, 64, 16, 64),
+        (3, 3, 1, 3),
     ],
 )
 def test_the_limit_is_held_against_the_descriptors(

@@ -524,18 +524,19 @@ def test_the_simulated_cloud_is_for_the_page_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    "target, method, status",
+    "target, method, headers, status",
     [
-        ("/ui/", "GET", 200),
-        ("/ui/codes.json", "GET", 200),
-        ("/ui", "GET", 308),
-        ("/ui/absent", "GET", 404),
-        ("/ui/", "POST", 405),
-        ("/ui/cloud/simulator/world", "GET", 403),
+        ("/ui/", "GET", {}, 200),
+        ("/ui/codes.json", "GET", {}, 200),
+        ("/ui", "GET", {}, 308),
+        ("/ui/absent", "GET", {}, 404),
+        ("/ui/", "POST", {}, 405),
+        ("/ui/cloud/simulator/world", "GET", {}, 403),
+        ("/ui/cloud/simulator/world", "GET", {OURS: "1"}, 200),
     ],
 )
-def test_every_status_has_all_security_headers(target: str, method: str, status: int) -> None:
-    answer = Page(lambda request: HttpResponse(200, {}, b"{}")).answer(Request(method, target, {}))
+def test_every_status_has_all_security_headers(target: str, method: str, headers: dict[str, str], status: int) -> None:
+    answer = Page(lambda request: HttpResponse(200, {}, b"{}")).answer(Request(method, target, headers))
     assert answer is not None
     assert answer.status == status
     expected = {

@@ -272,6 +272,16 @@ def test_what_would_take_too_many_comparisons_does_not_fit(many: object) -> None
     assert fit(Rule("p", NONE, allowed_parameters={"a": (), "*": ()}, required_parameters=("a",)), {"a": many, "b": 1})
 
 
+@pytest.mark.parametrize("element", [1, 1.5, True, "x"])
+def test_each_element_counts_as_one_comparison_whatever_its_type(element: object) -> None:
+    """The patterns are read once, and are compared with the list as a whole and with each element."""
+    patterns = tuple(f"{number}*" for number in range(50, 100))
+    rule = Rule("p", NONE, denied_parameters={"a": patterns})
+    most = (parameters.MOST_COMPARISONS - parameters.READING * len(patterns)) // len(patterns) - 1
+    assert fit(rule, {"a": [element] * most})
+    assert not fit(rule, {"a": [element] * (most + 1)})
+
+
 REFUSED_BY_THEIR_FIELDS: Final[list[tuple[str, object, object]]] = [
     ("azure_roles", {"role_name": "Owner"}, grants("Owner")),
     ("azure_roles", [{"role_name": "Owner"}], grants("Owner")),

@@ -338,6 +338,17 @@ def test_at_the_own_path_of_a_quota_ten_tokens_a_second_are_checked() -> None:
     world.must("GET", LOCK)
 
 
+def test_the_tokens_that_are_checked_at_the_own_path_of_a_quota_are_so_many_in_every_second() -> None:
+    world = locked()
+    world.ask("GET", LOCK, address=ELSEWHERE)  # the one that the quota itself lets through
+    seconds = []
+    for _ in range(3):
+        statuses = [world.ask("GET", LOCK, address=ELSEWHERE).status for _ in range(2 * int(OPERATORS))]
+        seconds.append((statuses.count(200), statuses.count(429)))
+        world.advance(1.0)
+    assert seconds == [(OPERATORS, OPERATORS)] * 3
+
+
 def test_a_quota_blocks_for_an_hour_at_most() -> None:
     world = Installation()
     assert world.refused("POST", LOCK, {"rate": 1, "block_interval": "3601s"}) == (400, "field_invalid")

@@ -98,6 +98,21 @@ def test_other_requests_run_between_many_long_paths(service: Installation, auth:
     assert len(pauses) >= 9
 
 
+@pytest.mark.parametrize("policies", [2, 4])
+def test_a_token_with_so_many_patterns_that_each_path_takes_a_turn_reads_its_capabilities(
+    service: Installation, policies: int
+) -> None:
+    each = AT_ONCE // 4
+    names = [f"p{number}" for number in range(policies)]
+    for name in names:
+        rules = {f"{name}/+/{number}": {"capabilities": ["read"]} for number in range(each)}
+        service.must("PUT", f"sys/policies/acl/{name}", {"policy": json.dumps({"path": rules})})
+    token = service.must("POST", "auth/token/create", {"policies": names}).auth["client_token"]
+    paths = [f"p1/x/{number}" for number in range(3)]
+    reply = service.must("POST", "sys/capabilities-self", {"paths": paths}, token)
+    assert {path: reply.data[path] for path in paths} == {path: ["read"] for path in paths}
+
+
 def test_a_path_that_is_too_long_is_refused(service: Installation, auth: Any) -> None:
     refused = service.refused("POST", "sys/capabilities-self", {"paths": ["a" * 1025]}, auth["client_token"])
     assert refused == (400, "field_invalid")

@@ -105,6 +105,18 @@ def sender(host: Any, kind: str, address: str) -> StreamDevice:
     return StreamDevice(device, "host:1", lambda checkpoints: None, host, lambda device, failure: None)
 
 
+class Counting(Interrupting):
+    """A host that counts the tasks of its user."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host, -1)
+        self.tasks = 0
+
+    def start(self, *arguments: Any) -> Any:
+        self.tasks += 1
+        return self._host.start(*arguments)
+
+
 async def finished(ticket: Ticket | None) -> None:
     assert ticket is not None
     await ticket.done.wait()
@@ -166,3 +178,22 @@ def test_a_socket_that_is_removed_at_any_await_of_a_send_leaves_no_connection(
     with received(kind, tmp_path) as receiver:
         on(runtime, scenario)
         receiver.lines()
+
+
+@on_all
+def test_a_socket_whose_lines_are_signed_starts_no_work(kind: str, runtime: str, tmp_path: Path) -> None:
+    async def scenario(host: Host) -> None:
+        counting = Counting(host)
+        device = sender(counting, kind, receiver.address)
+        device.sign()
+        assert counting.tasks == 0
+        ticket = device.begin((b'{"type":"request"}',))
+        assert ticket is not None
+        await ticket.written()
+        await host.next_turn()
+        device.sign()
+        assert counting.tasks == 1
+        device.close()
+
+    with received(kind, tmp_path) as receiver:
+        on(runtime, scenario)
