@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cloudid_core.values.secret import Secret
-from cloudid_servers.client import KINDS, Address, Identity, NoIdentity, Service, Surroundings, find_identity
+from cloudid_servers.client import KINDS, Address, Identity, NoIdentity, Service, Surroundings, find_identity, identity
 from cloudid_servers.client.arc import LARGEST_KEY, ChallengeRefused, key_of
 from cloudid_servers.client.identity import place_of
 
@@ -225,6 +225,17 @@ def test_nobody_answers() -> None:
         taken.bind(("127.0.0.1", 0))  # but nobody listens
         outcomes = tried({"AZURE_POD_IDENTITY_AUTHORITY_HOST": f"http://127.0.0.1:{taken.getsockname()[1]}"})
     assert outcomes["vm"] == "Connection refused"
+
+
+def test_only_the_usual_metadata_service_is_probed_before_it_is_asked(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere no machine answers at its address, and a request would wait long for that to be known."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # but nobody listens
+        monkeypatch.setattr(identity, "METADATA_ADDRESS", f"http://127.0.0.1:{taken.getsockname()[1]}")
+        assert tried({})["vm"] == "nobody answers at 127.0.0.1: this is no virtual machine of Azure"
+        assert found(site.of_vm()).kind == "vm"
 
 
 @pytest.mark.parametrize("status", [404, 410, 429, 500, 503])
