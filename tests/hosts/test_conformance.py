@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import closing
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cloudid_core.effects import Sleep
+from cloudid_core.effects import ReadEntry, Sleep, gather
+from cloudid_core.errors import StoreFailed
+from cloudid_core.run import run
 from cloudid_core.testing import NotConforming, check_host, provider_checks
 from cloudid_core.testing.conformance.check import checks_of
 from cloudid_servers.host.host import Host
@@ -56,3 +59,24 @@ def test_a_check_that_does_not_end_has_failed(runtime: str) -> None:
 
     with pytest.raises(NotConforming, match=r"stuck: TimeIsUp: .*\nafter_it: NotConforming: another"):
         on(runtime, scenario)
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_failure_comes_through_where_tasks_start_at_once(runtime: str) -> None:
+    """Applications of Python 3.12 may set such a factory for their loop, which is then ours."""
+
+    async def fail() -> None:
+        await ReadEntry("a" * 20)
+        raise StoreFailed("no disk")
+
+    async def wait() -> None:
+        await Sleep(PATIENCE)
+
+    async def scenario(host: Host) -> None:
+        if runtime == "asyncio":
+            asyncio.get_running_loop().set_task_factory(getattr(asyncio, "eager_task_factory", None))
+        for programs in ((fail(), wait()), (wait(), fail()), (fail(),)):
+            with pytest.raises(StoreFailed, match="no disk"):
+                await run(gather(programs), host)
+
+    on(runtime, scenario)

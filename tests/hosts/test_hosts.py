@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import ssl
 import threading
@@ -27,7 +26,6 @@ from cloudid_core.effects import (
     Effect,
     HttpRequest,
     HttpResponse,
-    ReadEntry,
     Sleep,
     gather,
     shared,
@@ -508,23 +506,6 @@ def test_calls_of_one_mount_that_hang_do_not_make_those_of_another_wait(
 
     with serving(hanging_for_one) as url:
         on(runtime, scenario)
-
-
-def test_a_failure_comes_through_where_tasks_start_at_once(runtime: str) -> None:
-    """Applications of Python 3.12 may set such a factory for their loop, which is then ours."""
-
-    async def fail() -> None:
-        await ReadEntry("a" * 20)
-        raise StoreFailed("no disk")
-
-    async def scenario(host: Host) -> None:
-        if runtime == "asyncio":
-            asyncio.get_running_loop().set_task_factory(getattr(asyncio, "eager_task_factory", None))
-        for programs in ((fail(), never([])), (never([]), fail()), (fail(),)):
-            with pytest.raises(StoreFailed, match="no disk"):
-                await run(gather(programs), host)
-
-    on(runtime, scenario)
 
 
 def test_a_thousand_calls_share_few_connections(runtime: str) -> None:
