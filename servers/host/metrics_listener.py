@@ -120,6 +120,8 @@ class MetricsListener:
         return event
 
     async def _response(self, request: h11.Request) -> Response:
+        if not request.http_version.startswith(b"1."):
+            return _empty(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
         if request.target.partition(b"?")[0] not in PATHS:
             return _empty(HTTPStatus.NOT_FOUND)
         if request.method not in (b"GET", b"HEAD"):

@@ -74,6 +74,15 @@ def test_what_is_no_request_is_told_so(server: Served, data: bytes) -> None:
         assert client.is_closed()
 
 
+@pytest.mark.parametrize("version", [b"0.9", b"2.0", b"9.9"])
+def test_another_version_of_http_is_not_supported(server: Served, version: bytes) -> None:
+    with Client(server.port) as client:
+        answer = client.ask(b"GET /metrics HTTP/%b\r\nHost: a\r\n\r\n" % version)
+        assert status(answer) == 505
+        assert body(answer) == b""
+        assert client.is_closed()
+
+
 @pytest.mark.parametrize("said", [b"", b"GET /metrics HTTP/1.1\r\n"])
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2"])
 def test_clients_that_do_not_ask_make_room_for_others(server: Served, said: bytes, address: str) -> None:
