@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Final, Protocol
 
+from msgspec.structs import replace
 from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.advice import ADVICE
@@ -18,6 +19,7 @@ from cloudid_core.messages.response import Request, Response, render_refusal
 from cloudid_core.routing import Held
 from cloudid_core.run import run
 from cloudid_core.service import GRACE
+from cloudid_core.values import without_tokens
 
 from ..http1 import Head, wire
 from ..logs import describe_error
@@ -112,7 +114,7 @@ class App:
         answer gives, so nothing may wait before that.
         """
         if self._page is not None and (shown := self._page(exchange.request)) is not None:
-            return shown
+            return await self._recorded(exchange, shown)
         try:
             response = await run(self._service.work_on(exchange), self._host)
         except Exception as bug:  # noqa: BLE001  # the connection is not to blame
@@ -127,6 +129,15 @@ class App:
         if Code.STORE_UNAVAILABLE.wire in response.codes:
             self._upkeep.wake_by(time.time() + LOOK_AFTER)  # it finds out whether the node can still write
         return response
+
+    async def _recorded(self, exchange: Exchange, shown: Response) -> Response:
+        """The page's answer, once the log and the metrics have it as they have those of the service."""
+        request = exchange.request
+        operation = "read" if request.method in ("GET", "HEAD") else "update"
+        path = without_tokens(request.target.partition("?")[0])
+        answered = replace(exchange.answered(shown), time=time.time(), operation=operation, path=path)
+        await self._host.record(answered)
+        return shown
 
     async def answer_late(self, exchange: Exchange) -> Response:
         """The answer to a request whose time is over."""

@@ -12,15 +12,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from structlog.typing import FilteringBoundLogger
 
 from cloudid_core.errors import ProviderUnreachable
 from cloudid_core.events import Problem, RequestAnswered, RequestReceived
+from cloudid_core.values.secret import Secret
 from cloudid_servers.logs import logs
 from cloudid_servers.logs.logs import EventLog, LogFile, LogLevel, adopt_libraries, describe_error, open_log
 from cloudid_servers.machine import streams
 from cloudid_servers.machine.streams import LOOK_EVERY
+from tests.servers.running import SERVERS, Running, initialise
+from tests.waiting import PATIENT
 
 
 class LogOfATest:
@@ -299,3 +303,31 @@ def test_a_stream_whose_file_is_rotated_keeps_no_old_file_open(tmp_path: Path, m
         assert len(os.listdir("/proc/self/fd")) == before
     finally:
         os.close(descriptor)
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_requests_to_the_page_are_logged_as_others_without_query_and_token(name: str, tmp_path: Path) -> None:
+    settings, token = tmp_path / "cloudid.toml", f"cs.{'x' * 24}"
+    settings.write_text(
+        '[server]\nlisten = "127.0.0.1:0"\nui = true\nstore = "store.sqlite"\nkey_file = "key"\nlog_level = "info"\n'
+    )
+    initialise(name, settings)
+    with Running(f"cloudid_servers.{name}", "--settings", str(settings)) as server:
+        for method, path in (("GET", "/ui/"), ("POST", "/ui/"), ("GET", f"/ui/{token}?a=b"), ("GET", "/uix")):
+            httpx.request(method, f"{server.url}{path}", **PATIENT)
+        code, text = server.stop()
+    assert code == 0
+    lines = [json.loads(line) for line in text.splitlines()]
+    logged = [
+        (line["operation"], line["path"], line["status"], line["remote_address"])
+        for line in lines
+        if line["event"] == "request" and line.get("path", "").startswith("/ui/")
+    ]
+    assert logged == [
+        ("read", "/ui/", 200, "127.0.0.1"),
+        ("update", "/ui/", 405, "127.0.0.1"),
+        ("read", f"/ui/{Secret.MASK}", 404, "127.0.0.1"),
+    ]
+    ids = {line["request_id"] for line in lines if line["event"] == "request"}
+    assert len(ids) == 4
+    assert token not in text
