@@ -260,6 +260,8 @@ class Protocol(RequestHandler, BaseConnection):
             await self._until_sent()
         self._answered_size = len(request[1] or b"")
         self._shared.bodies.hold(self, self._answered_size + reader.held, is_whole=True)
+        if not self._shared.app.turns.take(self.source):
+            await self._wait_for_turn()
         if self._refusal is not None:
             raise self._refusal
         if self.transport is None:

@@ -25,6 +25,7 @@ from ..http1 import Head, wire
 from ..logs import describe_error
 from .host import Host
 from .periodic import Periodic
+from .turns import Turns
 
 GIVE_BACK_SECONDS: Final = 5.0
 """How long the end of a server waits for answers that are being given back."""
@@ -75,6 +76,7 @@ class App:
         self.trusted_proxies = trusted_proxies
         self._page = page
         self.is_draining = False
+        self.turns = Turns(host)
         self._service = service
         self._host = host
         self._log = log

@@ -76,6 +76,9 @@ class BaseConnection(ABC):
         self._asked: Exchange | None = None
         """The request that the service works on."""
 
+        self._awaits_turn = False
+        """Whether its request waits for others of its source."""
+
         self._refusal: Refused | None = None
         """What is said at the end, if it is not the client's."""
 
@@ -119,7 +122,9 @@ class BaseConnection(ABC):
 
     @property
     def is_exempt(self) -> bool:
-        return self._stage is ANSWER and (self._asked is None or self._asked.is_of_known_caller)
+        if self._stage is not ANSWER or self._awaits_turn:
+            return False
+        return self._asked is None or self._asked.is_of_known_caller
 
     @property
     def is_idle(self) -> bool:
@@ -138,6 +143,15 @@ class BaseConnection(ABC):
         """How long the client may take to read: not long once the connection has lost its place."""
         has_place = self._shared.connections.has_place(self)
         return self._shared.write_timeout if has_place else min(self._shared.write_timeout, wire.LINGER_SECONDS)
+
+    async def _wait_for_turn(self) -> None:
+        """Wait for a turn of the loop in which the source may have another request answered."""
+        self._enter(ANSWER)
+        self._awaits_turn = True
+        try:
+            await self._shared.app.turns.wait(self.source)
+        finally:
+            self._awaits_turn = False
 
     def _enter(self, stage: Stage) -> None:
         """Allow a stage its time, from its beginning. Raises `Gone` between two requests while the server drains."""

@@ -127,6 +127,8 @@ class Connection(BaseConnection):
                 raise Gone
             reader.feed(data)
         self._shared.bodies.hold(self, len(request[1] or b"") + reader.held, is_whole=True)
+        if not self._shared.app.turns.take(self.source):
+            await self._wait_for_turn()
         if self._is_ended:
             await trio.lowlevel.checkpoint()  # the scope is cancelled: what is not answered is not executed either
         self._enter(ANSWER)

@@ -37,8 +37,12 @@ NOTE: Final = "NOTE"
 class FakeService(Handling):
     """Echoes, waits, fails, and counts what its host asks of it."""
 
+    def __init__(self) -> None:
+        self.handled = 0
+
     async def handle(self, request: Request) -> Response:
         path, _, query = request.target.partition("?")
+        self.handled += 1
         response = await self._answer(request, path, query)
         await Record(
             RequestAnswered(
@@ -62,6 +66,8 @@ class FakeService(Handling):
                     body=request.body.decode("latin-1"),
                     remote_address=request.remote_address,
                 )
+            case "/number":
+                return answer(number=self.handled)
             case "/nothing":
                 return Response(204)
             case "/v1/sys/health":

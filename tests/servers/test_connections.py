@@ -585,9 +585,17 @@ def is_refused(running: Running) -> bool:
         return status(client.ask(REQUEST)) == 503
 
 
+class NoLimit:
+    """Turns in which every request may be answered."""
+
+    def take(self, source: Hashable) -> bool:
+        return True
+
+
 class FakeApp:
     """Counts the requests that it is asked to answer."""
 
+    turns = NoLimit()
     body_limit = 1000
     trusted_proxies = ()
     is_draining = is_audited = False

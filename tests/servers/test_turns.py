@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import signal
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -18,6 +22,7 @@ from cloudid_servers.aiohttp_server import protocol
 from cloudid_servers.host.app import App
 from cloudid_servers.host.connection import Shared
 from cloudid_servers.host.host import Host
+from cloudid_servers.host.turns import SHARE, Turns
 from cloudid_servers.processes.listeners import ACCEPTED_AT_ONCE
 from cloudid_servers.settings.settings import ServerSettings
 from cloudid_servers.trio_server import connection
@@ -26,7 +31,7 @@ from cloudid_servers.trio_server.streams import Plain
 from tests.hosts.opened import on
 
 from .handling import Handling
-from .running import PATIENCE
+from .running import PATIENCE, Client, Running, body
 
 FAR: Final = 3600.0
 REQUEST: Final = b"GET /v1/sys/health HTTP/1.1\r\nhost: test\r\n\r\n"
@@ -288,6 +293,91 @@ def test_the_outbox_writes_in_order_and_gives_back_the_answers_of_closed_connect
         assert transports[0].written == [b"0", b"3", b"6", b"7"]
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("runtime", ["trio", "aiohttp"])
+def test_a_source_with_many_connections_has_no_more_requests_answered_in_a_turn_than_its_share(runtime: str) -> None:
+    """All requests have come before the server runs on: another source's are answered in one turn after the other."""
+    connections, each, asked = 300, 20, 10
+    ask = b"GET /number HTTP/1.1\r\nhost: test\r\n\r\n"
+    with Running("tests.servers.fake_server", runtime, "trusted_proxies=192.0.2.1/32") as server, ExitStack() as open_:
+        crowd = [open_.enter_context(Client(server.port, ("127.0.0.2", 0))) for _ in range(connections)]
+        other = open_.enter_context(Client(server.port))
+        for client in (*crowd, other):
+            first = numbered(client.ask(ask))
+        server.process.send_signal(signal.SIGSTOP)
+        for client in crowd:
+            client.send(ask * each)
+        other.send(ask * asked)
+        server.process.send_signal(signal.SIGCONT)
+        last = [numbered(other.receive()) for _ in range(asked)][-1]
+        assert last - first <= asked * 4 * SHARE, "otherwise there are as many in each turn as there are connections"
+        answers = [numbered(client.receive()) for client in crowd for _ in range(each)]
+    assert len({*answers}) == connections * each
+
+
+@pytest.mark.parametrize("runtime", ["trio", "asyncio"])
+def test_requests_of_a_source_wait_in_their_order_and_others_do_not(runtime: str) -> None:
+    async def scenario(host: Host) -> None:
+        turns, turn = Turns(host), 0
+        begun: list[tuple[int, int]] = []
+
+        async def request(number: int) -> None:
+            if not turns.take("crowd"):
+                await turns.wait("crowd")
+            begun.append((turn, number))
+
+        for number in range(10 * SHARE):
+            host.start(partial(request, number))
+        while len(begun) < 10 * SHARE:
+            assert turns.take("another")
+            await host.next_turn()
+            turn += 1
+        waited = [number for at, number in begun if at > 1]
+        assert len(waited) >= 7 * SHARE
+        in_a_turn = Counter(at for at, _ in begun)
+        assert max(in_a_turn.values()) <= 2 * SHARE
+        if runtime == "asyncio":  # trio starts and wakes tasks of one turn in any order
+            assert [number for _, number in begun] == [*range(10 * SHARE)]
+
+    on(runtime, scenario)
+
+
+@pytest.mark.parametrize("runtime", ["trio", "asyncio"])
+def test_a_source_that_asks_seldom_never_waits(runtime: str) -> None:
+    async def scenario(host: Host) -> None:
+        turns = Turns(host)
+        for _ in range(100):
+            assert all(turns.take("one") for _ in range(SHARE // 2))
+            await host.next_turn()
+            await host.next_turn()
+        assert turns.take("one")
+
+    on(runtime, scenario)
+
+
+@pytest.mark.parametrize("runtime", ["trio", "aiohttp"])
+def test_connections_that_wait_for_their_turn_make_room_for_others(runtime: str) -> None:
+    """Otherwise one source could keep all places with requests that are not worked on."""
+    limit, ask = 200, b"GET /number HTTP/1.1\r\nhost: test\r\n\r\n"
+    settings = ("trusted_proxies=192.0.2.1/32", f"connection_limit={limit}")
+    with Running("tests.servers.fake_server", runtime, *settings) as server, ExitStack() as open_:
+        crowd = [open_.enter_context(Client(server.port, ("127.0.0.2", 0))) for _ in range(limit)]
+        for client in crowd:
+            numbered(client.ask(ask))
+        server.process.send_signal(signal.SIGSTOP)
+        for client in crowd:
+            client.send(ask * 5)
+        others = [open_.enter_context(Client(server.port)) for _ in range(limit // 2)]
+        for client in others:
+            client.send(ask)
+        server.process.send_signal(signal.SIGCONT)
+        assert all(numbered(client.receive()) for client in others)
+
+
+def numbered(answer: bytes) -> int:
+    """The number of the request, in the order of their answers."""
+    return int(json.loads(body(answer))["number"])
 
 
 class Accepting(_Server):
