@@ -295,7 +295,8 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     # The client
     Code.PERMISSION_DENIED: Advice(
         "The token is missing, expired or revoked, its policies do not allow the request, or `--mount` is wrong.",
-        "Log in again. If that does not help, a policy of the token has to allow the path.",
+        "Log in again. If that does not help, let a policy of the token allow the path: "
+        "`cloudid write sys/policies/acl/NAME policy=@FILE`.",
         TOKEN,
     ),
     Code.NO_HANDLER: Advice(
@@ -319,7 +320,8 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     ),
     Code.RATE_LIMIT_EXCEEDED: Advice(
         "A rate limit quota is used up.",
-        "Try again later, or raise the quota.",
+        "Try again later, or raise the quota: `cloudid list sys/quotas/rate-limit`, then "
+        "`cloudid write sys/quotas/rate-limit/NAME rate=RATE`.",
         "cloudid list sys/quotas/rate-limit",
     ),
     Code.LEASE_COUNT_EXCEEDED: Advice(
@@ -409,7 +411,7 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     ),
     Code.SEALED: Advice(
         "The store was created with another master key.",
-        "Start the server with the right key file.",
+        "Start the server with the right key file, which the setting `key_file` names.",
         STATUS,
     ),
     Code.NOT_INITIALISED: Advice(
@@ -550,7 +552,7 @@ ADVICE: Final[Mapping[Code, Advice]] = {
     ),
     Code.AUDIT_DEVICE_UNUSABLE: Advice(
         "The file or socket cannot be written.",
-        "Fix what the message names, then enable the device again.",
+        "Fix what the message names, then enable the device again, or start the server again.",
         "cloudid read sys/audit",
     ),
     Code.AUDIT_FILE_OUTSIDE: Advice(
@@ -586,8 +588,8 @@ ADVICE: Final[Mapping[Code, Advice]] = {
         "cloudid list MOUNT/roles",
     ),
     Code.CEILING_EXCEEDED: Advice(
-        "The role asks for more than the mount's `allowed_…` fields permit.",
-        "Request less, or change the mount's configuration.",
+        "The role asks for more than the mount's `allowed_…` fields or `deny_privileged_roles` permit.",
+        "Request less, or write `MOUNT/config` with a wider field, such as `deny_privileged_roles=false`.",
         "cloudid read MOUNT/ceiling",
     ),
     Code.ROLE_CHANGE_PENDING: Advice(

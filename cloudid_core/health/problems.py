@@ -125,8 +125,8 @@ class HealthProblem(Enum):
     )
 
     AUDIT_DEVICE_FAILING = (
-        "the audit device {device} cannot be written: {reason}",
-        "fix what the reason names, or enable another device; the server tries again every few seconds",
+        "the audit device {device} cannot write to {place}: {reason}",
+        "fix what the reason says of {place}, or enable another device; the server tries again every few seconds",
     )
 
     # What was stored before a rule became stricter (`system.stored_rules`)

@@ -310,7 +310,7 @@ def _placed(declared: DeclaredDevice, folders: Sequence[str]) -> DeclaredDevice:
 async def _try_out(device: Device, others: Sequence[Device]) -> None:
     """Write a test entry, unless the device is to be enabled without one. `others`: all that are enabled."""
     if not device.skips_test and (reason := await _failure_of(device, others)):
-        raise Refused(Code.AUDIT_DEVICE_UNUSABLE, reason)
+        raise Refused(Code.AUDIT_DEVICE_UNUSABLE, f"{_place_of(device)}: {reason}")
 
 
 async def try_devices_again(context: Context) -> None:
@@ -328,10 +328,20 @@ async def _look_at(context: Context, devices: Iterable[Device]) -> None:
     table = (await mount_table(context.records)).record
     tried = [device for device in devices if not device.skips_test]
     reasons = {device.name: await _failure_of(device, table.used_devices) for device in tried}
-    failing = [{"device": name, "reason": reason} for name, reason in reasons.items() if reason]
+    failing = [
+        {"device": device.name, "place": _place_of(device), "reason": reasons[device.name]}
+        for device in tried
+        if reasons[device.name]
+    ]
     context.node.note(HealthProblem.AUDIT_DEVICE_FAILING, failing)
     entry_devices = table.entry_devices
     context.node.last_record_failed = bool(entry_devices) and all(reasons.get(one.name) for one in entry_devices)
+
+
+def _place_of(device: Device) -> str:
+    """Where a device writes: its file or its address."""
+    options = device.options
+    return options.get("file_path") or options.get("path") or options.get("address") or device.type
 
 
 async def _failure_of(device: Device, others: Sequence[Device]) -> str:

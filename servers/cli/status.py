@@ -14,8 +14,9 @@ from cloudid_core.health import HealthProblem
 from cloudid_core.mounts import AUTH, SECRET, TYPE_ALIASES
 
 from ..client import Address, Service, ServiceRefused, Unreachable
-from ..paths import MOUNTABLE
+from ..paths import MOUNTABLE, mount_of
 from ..terminal import Exit, Output, table, with_output
+from ..typed import typed
 from .connection import service_of, told, with_address
 
 FORBIDDEN: Final = 403
@@ -191,6 +192,15 @@ def _seen(service: Service, read: Callable[[Service], Rows | NotRead]) -> Rows |
         return NotRead("failed: the answer is not one of this service")
 
 
+def _stuck_leases(service: Service) -> Rows:
+    return [{**lease, "fix": _fix_of(lease)} for lease in service.read("sys/leases", limit=str(MOST))["data"]["leases"]]
+
+
+def _fix_of(lease: Mapping[str, Any]) -> str:
+    mount, lease_id = typed(mount_of(lease["lease_id"])), typed(lease["lease_id"])
+    return f"grant what cloudid read {mount}/permissions shows as missing, then cloudid revoke {lease_id} --wait 1m"
+
+
 def _root_secrets(service: Service) -> Rows | NotRead:
     """When the root secrets of the mounts end, of the mounts that the token sees."""
     mounts = service.read("sys/internal/ui/mounts")["data"]
@@ -228,10 +238,7 @@ PARTS: Final[Mapping[str, tuple[Callable[[Service], Rows | NotRead], tuple[str, 
         lambda service: list(service.read("sys/ha-status")["data"]["nodes"]),
         ("node_id", "hostname", "version", "background_node", "last_echo"),
     ),
-    "stuck_leases": (
-        lambda service: list(service.read("sys/leases", limit=str(MOST))["data"]["leases"]),
-        ("lease_id", "error"),
-    ),
+    "stuck_leases": (_stuck_leases, ("lease_id", "error")),
     "root_secrets": (
         _root_secrets,
         ("mount", "credential_source", "expires", "phase", "next_rotation", "last_error", "not_read"),
@@ -242,6 +249,9 @@ PARTS: Final[Mapping[str, tuple[Callable[[Service], Rows | NotRead], tuple[str, 
 
 
 def _table(rows: Rows, columns: tuple[str, ...]) -> str:
-    """A table of the columns that some row has something in."""
+    """A table of the columns that some row has something in, and the fix of its first row, if rows have one."""
+    if not rows:
+        return ""
     filled = [column for column in columns if any(row.get(column) not in (None, "") for row in rows)]
-    return table([[row.get(column) for column in filled] for row in rows], filled) if rows else ""
+    shown = table([[row.get(column) for column in filled] for row in rows], filled)
+    return f"{shown}\n  fix: {rows[0]['fix']}" if "fix" in rows[0] else shown

@@ -32,6 +32,7 @@ HOST: Final = "(the server)"
 """In the record of a folder: whichever node leads applies it."""
 TOKEN_SECONDS: Final = 3600
 RETRY_SECONDS: Final = 60.0
+FORBIDDEN: Final = 403
 
 
 class Elsewhere(Exception):
@@ -88,14 +89,21 @@ class Applying:
         except Elsewhere:
             self._log.info("folder left to the node that leads", folder=folder)
         except Exception as error:  # noqa: BLE001  # the server goes on, and health tells it
-            about = f"{error.about}: " if isinstance(error, ServiceRefused) and error.about else ""
             failure = describe_error(error)
-            failure["reason"] = about + failure.get("reason", failure["error"])
+            failure["reason"] = self._reason(error, failure.get("reason", failure["error"]))
             self._log.error("folder not applied", folder=folder, **failure)
             self._tell(failure["reason"])
             return False
         self._tell("")
         return True
+
+    def _reason(self, error: Exception, text: str) -> str:
+        """What failed, and where; what is not permitted is not to the policies that the folder is applied with."""
+        if not isinstance(error, ServiceRefused):
+            return text
+        is_denied = error.status == FORBIDDEN
+        denied_to = f" to the policies {', '.join(self._server.apply_policies)}" if is_denied else ""
+        return f"{error.about or error.path}: {text}{denied_to}"
 
     def _tell(self, reason: str) -> None:
         """Let health tell why the folder is not applied; empty: it is, or it is for another node to tell."""

@@ -357,9 +357,7 @@ def open_store(
     """
     if not server.is_in_database:
         if not (is_new or Path(server.store).exists()):
-            raise SettingsError(
-                f"the service is not initialised: {server.store_name} does not exist: run init, or correct store"
-            )
+            raise SettingsError(f"the service is not initialised: {absent_store(server)}")
         file = SqliteStore(Path(server.store), server.store_name)
         return GroupCommit(file, file.missing)
     engine, place = database(server)
@@ -370,6 +368,22 @@ def open_store(
         place, engine.Mode(server.store_mode) if is_new else None, is_exclusive=is_exclusive
     )
     return postgres
+
+
+def is_store_lost(server: ServerSettings) -> bool:
+    """Return whether a key file is there, but not the store's file: it is more likely lost than not made yet."""
+    key_file = master_key.key_file(server)
+    return key_file is not None and key_file.exists()
+
+
+def absent_store(server: ServerSettings) -> str:
+    """Say that the store's file does not exist, and what to do."""
+    if is_store_lost(server):
+        return (
+            f"{server.store_name} does not exist, although {master_key.key_file(server)} does: mount its volume or "
+            "restore a backup; run init only for a new store"
+        )
+    return f"{server.store_name} does not exist yet: run init, or correct store"
 
 
 def database(server: ServerSettings) -> tuple[ModuleType, Any]:

@@ -32,7 +32,7 @@ from ..processes import AddressTaken, bind
 from ..settings import OTHERS, ServerSettings, SettingsError, SettingsFile, doubts, master_key, read_settings
 from ..stores import glance
 from ..terminal import Exit, Format, Output, table, with_output
-from .bootstrap import database, tracing_class
+from .bootstrap import absent_store, database, is_store_lost, tracing_class
 from .certificate import Validity, tls_context
 from .settings_option import REQUIRED_SETTINGS
 
@@ -135,7 +135,7 @@ def _store(file: SettingsFile) -> Found:
     elif not os.access(store.parent, os.W_OK | os.X_OK):
         yield WRONG, f"the folder {store.parent} cannot be written: SQLite makes files beside the store"
     elif not store.exists():
-        yield _absent_store(server)
+        yield WRONG if is_store_lost(server) else NOTE, absent_store(server)
     elif not store.is_file():
         yield WRONG, f"{server.store_name} is no file: name one"
     elif not os.access(store, os.R_OK | os.W_OK):
@@ -144,17 +144,6 @@ def _store(file: SettingsFile) -> Found:
         yield OK, server.store_name
     if store.parent.is_dir():
         yield from _free_space(str(store.parent))
-
-
-def _absent_store(server: ServerSettings) -> Result:
-    """A store in a file that is not there: beside its key file it is more likely lost than not made yet."""
-    key_file = master_key.key_file(server)
-    if key_file and key_file.exists():
-        return WRONG, (
-            f"{server.store_name} does not exist, although {key_file} does: mount its volume or restore a backup; run "
-            "init only for a new store"
-        )
-    return NOTE, f"{server.store_name} does not exist yet: run init"
 
 
 def _free_space(folder: str) -> Found:

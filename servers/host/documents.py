@@ -48,7 +48,7 @@ class Folder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise PublicationFailed(f"the file cannot be read: {error.strerror}") from None
+            raise PublicationFailed(f"{self.path / name} cannot be read: {error.strerror}") from None
         return Document(body, sha256(body).hexdigest())
 
     def write(self, name: str, body: bytes, replaces: Document | None) -> None:
@@ -65,7 +65,7 @@ class Folder:
                     raise PublicationFailed("another document is there by now")
                 _replace(file, body)
         except OSError as error:
-            raise PublicationFailed(f"the file cannot be written: {error.strerror}") from None
+            raise PublicationFailed(f"{file} cannot be written: {error.strerror}") from None
 
 
 def _take(lock: IO[bytes]) -> None:

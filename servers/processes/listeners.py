@@ -52,7 +52,10 @@ def bind(listen: str) -> list[socket.socket]:
             listener.close()
         reason = error.strerror if isinstance(error, OSError) else "it is no host name"
         is_taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        raise (AddressTaken if is_taken else SettingsError)(f"cannot listen on {listen}: {reason}") from None
+        text = f"cannot listen on {listen}: {reason}"
+        if is_taken:
+            raise AddressTaken(f"{text}: stop the process that listens there, or choose another address") from None
+        raise SettingsError(text) from None
     return bound
 
 

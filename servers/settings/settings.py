@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -391,7 +392,7 @@ def _table(name: str, form: type, table: Any) -> Mapping[str, Any]:
         given = parse(form, table)
     except Refused as refusal:
         raise SettingsError(f"[{name}] " + "; ".join(problem.detail for problem in refusal.problems)) from None
-    _refuse_unknown(f"[{name}] ", given.ignored)
+    _refuse_unknown(f"[{name}] ", given.ignored, [row.name for row in fields_of(form)])
     return {name: value for name, value in given.values.items() if value != ""}  # an empty text is no text
 
 
@@ -437,9 +438,10 @@ def _changed(cloud: Cloud, table: dict[str, Any]) -> Cloud:
     )
 
 
-def _refuse_unknown(where: str, names: Any) -> None:
+def _refuse_unknown(where: str, names: Iterable[str], known: Sequence[str] = ()) -> None:
     for name in names:
-        raise SettingsError(f'{where}"{name}" is unknown')
+        meant = "".join(f': is "{like}" meant?' for like in get_close_matches(name, known, 1))
+        raise SettingsError(f'{where}"{name}" is unknown{meant}')
 
 
 def clouds_at(provider: str) -> Mapping[str, Cloud]:

@@ -289,10 +289,22 @@ def text_of(error: Exception) -> str:
     return f"{error}: there is no room left" if is_full else str(error)
 
 
+_FIXES: Final[Mapping[str, str]] = {
+    "SQLITE_BUSY": "another process has locked the file: end it",
+    "SQLITE_CANTOPEN": "bring the file and its folder back",
+    "SQLITE_CORRUPT": "the file is damaged: restore a backup",
+    "SQLITE_FULL": "the disk is full: make room",
+    "SQLITE_NOTADB": "the file is damaged: restore a backup",
+    "SQLITE_READONLY": "let the server's user write to the file and its folder",
+}
+"""What fixes a failure, by the start of SQLite's name for it."""
+
+
 def _name_of(error: Exception) -> str:
-    """SQLite's own name for what went wrong, such as SQLITE_FULL, where it has one."""
+    """SQLite's own name for what went wrong, such as SQLITE_FULL, where it has one, and how to fix it."""
     name: str = getattr(error, "sqlite_errorname", type(error).__name__)
-    return name
+    fix = next((fix for start, fix in _FIXES.items() if name.startswith(start)), "")
+    return f"{name}; {fix}" if fix else name
 
 
 def _connect(path: Path) -> sqlite3.Connection:

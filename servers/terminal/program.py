@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import click
 
-from cloudid_core.errors import CloudidError
+from cloudid_core.advice import advice_on
+from cloudid_core.errors import CloudidError, Refused
 
 from .. import extras
 from ..machine import streams
@@ -98,7 +99,7 @@ def with_reasons(work: Callable[[], int | None]) -> int:
     except click.Abort:  # Ctrl-C or Ctrl-D at a question
         return Exit.INTERRUPTED
     except CloudidError as error:
-        return _complain(str(error), Exit.FAILED)
+        return _complain("\n".join([str(error), *_advice_lines(error)]), Exit.FAILED)
     except BrokenPipeError:  # nobody reads on
         streams.forget_unwritten()
         return Exit.FAILED
@@ -117,6 +118,12 @@ def with_reasons(work: Callable[[], int | None]) -> int:
         return _complain(
             f"a bug of cloudid ({_place(bug)}): set {TRACEBACK}=1 and report what it prints then", Exit.FAILED
         )
+
+
+def _advice_lines(error: CloudidError) -> list[str]:
+    """The cause and the fix of a refusal, such as that of a server which does not start."""
+    advice = advice_on([error.code.wire]) if isinstance(error, Refused) else None
+    return [f"cause: {advice.cause}", f"fix: {advice.fix}"] if advice else []
 
 
 def _invoke(command: click.Command, program: str, words: list[str], obj: object) -> int:

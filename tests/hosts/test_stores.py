@@ -530,7 +530,7 @@ def test_a_write_that_fails_has_sqlites_name_for_the_reason(durable: SqliteStore
     durable._writer.execute("PRAGMA max_page_count = 10")
     [outcome] = durable.commit_all([put(b=bytes(100_000))])
     assert isinstance(outcome, StoreFailed)
-    assert "SQLITE_FULL" in str(outcome)
+    assert str(outcome).endswith("SQLITE_FULL; the disk is full: make room")
 
 
 WRITER: Final = """

@@ -83,6 +83,7 @@ def test_everything_may_be_left_out(tmp_path: Path) -> None:
     [
         ("listen = 1", '"listen" is unknown'),
         ("[server]\nlisten_on = 1", r'\[server\] "listen_on" is unknown'),
+        ("[server]\nlog_levl = 'debug'", r'\[server\] "log_levl" is unknown: is "log_level" meant\?'),
         ("[server]\nlisten = 'here'", "here is not HOST:PORT"),
         ("[server]\nconnection_limit = 0", r'\[server\] "connection_limit" must be between'),
         ("[service]\ndefault_lease_ttl = '33d'", r'\[service\] "default_lease_ttl" must not be above "max_lease_ttl"'),

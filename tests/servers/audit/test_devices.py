@@ -193,7 +193,9 @@ def test_a_declared_device_on_a_full_disk_refuses_the_start(runtime: str, tmp_pa
     command = [sys.executable, "-m", f"cloudid_servers.{runtime}", *DEV, "--settings", str(settings)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert ended.returncode == 1
-    assert "error: the audit device could not be written" in ended.stderr
+    lines = ended.stderr.splitlines()
+    assert "error: the audit device could not be written: /dev/full: No space left on device" in lines
+    assert "fix: Fix what the message names, then enable the device again, or start the server again." in lines
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -580,6 +582,8 @@ def test_a_declared_device_that_fails_is_known_before_the_first_request(runtime:
             503,
             ["audit_unavailable", "audit_device_failing"],
         )
+        details = service.http.get("sys/health", headers={"X-Vault-Token": token}).json()["problem_details"]
+        assert f"cannot write to {path}: Is a directory" in details[1]["text"]
         path.rmdir()
         wait_until(lambda: service.http.get("sys/health").status_code == 200)
         wait_until(lambda: service.http.get("sys/health").json()["problems"] == [])

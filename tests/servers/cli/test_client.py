@@ -601,6 +601,11 @@ def test_status_shows_what_needs_an_operator(site: Site, cloudid: Shell) -> None
     site.ask("DELETE", "sys/mounts/team/cloud")
     shown = cloudid("status")
     assert lease in [stuck["lease_id"] for stuck in shown.json["stuck_leases"]]
+    fixes = {stuck["lease_id"]: stuck["fix"] for stuck in shown.json["stuck_leases"]}
+    fix = f"grant what cloudid read cloud/permissions shows as missing, then cloudid revoke {lease} --wait 1m"
+    assert fixes[lease] == fix
+    text = cloudid("status", "--format", "table").out
+    assert any(f"  fix: {each}\n" in text for each in fixes.values())
     assert {row["mount"] for row in shown.json["root_secrets"]} == {"auth/cloud/", "cloud/"}
     assert {row["credential_source"] for row in shown.json["root_secrets"]} == {"client_secret"}
     assert shown.json["retiring"][0]["path"] == "team/cloud/"
