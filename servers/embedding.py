@@ -1,29 +1,28 @@
 """Embedding: a service within an application of somebody else, behind a server of somebody else.
 
-That server reads the requests' heads and writes the answers; what it does not do is here.
+That server reads the requests' heads and writes the answers; what it does not do is in `adapters`.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-from cloudid_core.dispatch.body_limit import UNASKED
-from cloudid_core.errors import CloudidError, Code, Refused, TimeIsUp
-from cloudid_core.messages.response import Response
+from cloudid_core import Request, Response
+from cloudid_core.errors import Refused
 from cloudid_core.run import run
 from cloudid_core.values.secret import Secret
 
+from .adapters import Opened, length_of
 from .command import Options, Setup, set_up
 from .host import App, Host, Proxies
 from .http1 import Head
 from .machine import Platform
-from .settings import ServerSettings, SettingsError, http_address
+from .settings import ServerSettings, http_address
 from .stores import Store
 
 Given: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
@@ -33,11 +32,6 @@ SetUp: TypeAlias = Callable[[], AbstractContextManager[Setup]]
 """Opens everything that a service is started with; called when its application starts."""
 
 OpenHost: TypeAlias = Callable[[Store, Platform, Proxies], AbstractAsyncContextManager[Host]]
-
-EXPECTED: Final = (SettingsError, CloudidError, OSError)
-"""Why a service cannot be opened, with a text for its operator."""
-
-_IS_LENGTH: Final = re.compile("[0-9]{1,18}").fullmatch
 
 
 def set_up_of(settings: Given | None, dev_root_token: str, provider: str) -> SetUp:
@@ -60,71 +54,34 @@ def set_up_of(settings: Given | None, dev_root_token: str, provider: str) -> Set
     return partial(set_up, options)
 
 
-def head_of(method: str, target: str, headers: Mapping[str, str]) -> Head:
-    """The head of a request that another server has read. Its names of headers are in lower case."""
-    length = headers.get("content-length", "")
-    return Head(method, target, headers, closes=False, length=int(length) if _IS_LENGTH(length) else None)
-
-
-class Embedded:
-    """An opened service. It reads bodies within limits, and gives back what nobody received."""
+class Embedded(Opened):
+    """A service that was opened as the servers open it."""
 
     def __init__(self, app: App, host: Host, server: ServerSettings) -> None:
-        self.host = host
+        super().__init__(host, server.body_timeout, server.write_timeout)
         self._app = app
-        self._server = server
 
-    async def answer(self, head: Head, peer: str, receive: Callable[[], Awaitable[bytes]]) -> Response:
-        """The answer to a request. `receive` gives the next piece of its body; empty: that was all.
+    async def body_limit(self, head: Request) -> int:
+        return await self._app.body_limit(_head_of(head), head.remote_address)
 
-        Raises what `receive` raises, and nothing else.
-        """
-        try:
-            body = await self.host.in_time(self._server.body_timeout, partial(self._read, head, peer, receive))
-        except TimeIsUp:
-            return self._app.refuse(Refused(Code.CLIENT_TOO_SLOW), peer)
-        except Refused as refusal:
-            return self._app.refuse(refusal, peer)
-        return await self._app.answer_in_time(self._app.begin(head, body, peer))
+    async def handle(self, head: Request, body: bytes | None) -> Response:
+        exchange = self._app.begin(_head_of(head), body, head.remote_address, head.remote_port)
+        return await self._app.answer_in_time(exchange)
 
-    async def _read(self, head: Head, peer: str, receive: Callable[[], Awaitable[bytes]]) -> bytes | None:
-        """The body of a request; `None`: it is longer than it may be, and was not read to its end."""
-        body, size = bytearray(), head.length or 0
-        limit, is_asked = UNASKED, False
-        while True:
-            if size > limit and not is_asked:
-                limit, is_asked = await self._app.body_limit(head, peer), True
-            if size > limit:
-                return None
-            piece = await receive()
-            if not piece:
-                return bytes(body)
-            body += piece
-            size = max(size, len(body))
-
-    async def deliver(
-        self, response: Response, has_left: Callable[[], Awaitable[bool]], write: Callable[[], Awaitable[object]]
-    ) -> None:
-        """Write an answer, or give back what it holds.
-
-        Raises what `write` raises, and `ConnectionError` if the client `has_left` or does not read.
-        """
-        with self._app.delivering(response):
-            if response.gives and await has_left():
-                raise ConnectionResetError("the client has left")
-            try:
-                await self.host.in_time(self._server.write_timeout, write)
-            except TimeIsUp:
-                raise ConnectionAbortedError("the client does not read") from None
+    def delivering(self, response: Response) -> AbstractContextManager[None]:
+        return self._app.delivering(response)
 
     def refuse(self, refusal: Refused, peer: str) -> Response:
-        """The answer to what cannot be read."""
         return self._app.refuse(refusal, peer)
+
+
+def _head_of(request: Request) -> Head:
+    return Head(request.method, request.target, request.headers, closes=False, length=length_of(request))
 
 
 @asynccontextmanager
 async def embedded(set_up: SetUp, open_host: OpenHost) -> AsyncIterator[Embedded]:
-    """A service with its background work, for as long as the block lasts. Raises what is `EXPECTED`."""
+    """A service with its background work, for as long as the block lasts. Raises what is `adapters.opened.EXPECTED`."""
     with set_up() as setup:
         log, log_event = setup.open_log(adopts_libraries=False)
         async with open_host(setup.store, setup.platform, setup.proxies) as host:

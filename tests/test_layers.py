@@ -70,6 +70,8 @@ OPTIONAL: Final = (
     "stores.etcd",
     "stores.etcd.temporary",
     "provider_simulator.command",
+    "runtime.on_asyncio",
+    "runtime.on_trio",
 )
 """What needs an extra, so that no door has it."""
 
@@ -145,7 +147,7 @@ def taken(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield module, name
 
 
-OUTWARD: Final = ("testing", "verify", "cli")
+OUTWARD: Final = ("testing", "verify", "adapters", "cli")
 """Rooms that give to embedders, and to the script `cloudid`."""
 
 

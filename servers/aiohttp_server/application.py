@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from cloudid_core.errors import Code, Refused
-from cloudid_core.messages import Response
+from cloudid_core.messages import Request, Response
 
 from .. import extras
 from ..machine import streams
@@ -15,8 +15,8 @@ from ..machine import streams
 with extras.named():
     from aiohttp import web
 
-    from ..embedding import Embedded, Given, SetUp, embedded, head_of, set_up_of
-    from ..http1 import Head, wire
+    from ..embedding import Embedded, Given, SetUp, embedded, set_up_of
+    from ..http_rules import NO_CONTENT, joined
     from .host import open_host
 
 
@@ -64,22 +64,25 @@ class _Door:
         if any(coding.lower() != IDENTITY for coding in request.headers.getall("Content-Encoding", ())):
             return await _refuse_unread(request, service.refuse(Refused(Code.UNSUPPORTED_CONTENT_ENCODING), peer))
         try:
-            response = await service.answer(_head(request), peer, request.content.readany)
+            response = await service.answer(_head(request), request.content.readany)
         except web.RequestPayloadError:
             response = service.refuse(Refused(Code.MALFORMED_REQUEST), peer)
-        body = None if response.status in wire.NO_CONTENT else response.body
+        body = None if response.status in NO_CONTENT else response.body
         answer = web.Response(status=response.status, headers=response.headers, body=body)
         if response.gives:  # others may still be changed by the middlewares of the outer application
             await service.deliver(response, partial(_has_left, request), partial(_write, request, answer))
         return answer
 
 
-def _head(request: web.Request) -> Head:
+def _head(request: web.Request) -> Request:
     """The head without the prefix that the application is added at."""
     resource = request.match_info.route.resource
     assert resource is not None
     prefix = resource.canonical.removesuffix("/{path}")
-    return head_of(request.method, request.rel_url.raw_path_qs.removeprefix(prefix), wire.joined(request.raw_headers))
+    target = request.rel_url.raw_path_qs.removeprefix(prefix)
+    return Request(
+        request.method, target, joined(request.raw_headers), remote_address=request.remote or "", is_folded=True
+    )
 
 
 async def _refuse_unread(request: web.Request, response: Response) -> web.Response:

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 import aiohttp
 from yarl import URL
 
 from cloudid_core.effects import HttpRequest, HttpResponse, Program
-from cloudid_core.errors import ProviderUnreachable, TimeIsUp
+from cloudid_core.errors import ProviderUnreachable
 from cloudid_core.run import run
 
 from ..host import NO_PROXIES, TOO_LARGE, Proxies, host, unreachable, why_unreachable
-from ..http1 import wire
+from ..http_rules import joined
 from ..machine import Platform
-from ..runtime import runtime
+from ..runtime.on_asyncio import OnAsyncio
 from ..stores import Store
 
-T = TypeVar("T")
-A = TypeVar("A")
 
-
-class AiohttpHost(host.Host):
+class AiohttpHost(OnAsyncio, host.Host):
     """Performs effects on asyncio. Background work and shared programs are tasks of its own."""
 
     def __init__(
@@ -36,81 +33,17 @@ class AiohttpHost(host.Host):
         session: aiohttp.ClientSession,
         one_way: aiohttp.ClientSession,
     ) -> None:
-        super().__init__(store, platform)
+        OnAsyncio.__init__(self)
+        host.Host.__init__(self, store, platform)
         self._proxies = proxies
         self._session = session
         self._one_way = one_way
         """Keeps no connection."""
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.get_running_loop()
-
-    def new_event(self) -> runtime.Event:
-        return asyncio.Event()
-
-    def new_semaphore(self, count: int) -> asyncio.Semaphore:
-        return asyncio.Semaphore(count)
-
-    def next_turn(self) -> Coroutine[Any, Any, None]:
-        return asyncio.sleep(0)
-
-    def start_task(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        task = asyncio.create_task(work())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def in_thread(self, work: Callable[[A], T], argument: A) -> T:
-        task = asyncio.create_task(asyncio.to_thread(work, argument))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await asyncio.wait([task])
-            raise
 
     async def aclose(self) -> None:
         """Cancel what runs in the background, and wait until it has ended."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.end_tasks()
         self.abandon()
-
-    def from_thread(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return asyncio.run_coroutine_threadsafe(work(), self._loop).result()
-
-    async def wait(self, event: runtime.Event, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, seconds)):
-                await event.wait()
-
-    async def in_time(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
-        try:
-            async with asyncio.timeout(max(0.0, seconds)) as scope:
-                return await work()
-        except TimeoutError:
-            if scope.expired():
-                raise TimeIsUp("it took too long") from None
-            raise
-
-    async def wait_readable(self, fd: int, seconds: float) -> bool:
-        return await self._wait_for(self._loop.add_reader, self._loop.remove_reader, fd, seconds)
-
-    async def wait_writable(self, fd: int, seconds: float) -> bool:
-        return await self._wait_for(self._loop.add_writer, self._loop.remove_writer, fd, seconds)
-
-    async def _wait_for(
-        self, watch: Callable[..., object], leave: Callable[[int], object], fd: int, seconds: float
-    ) -> bool:
-        ready: asyncio.Future[bool] = self._loop.create_future()
-        timer = self._loop.call_later(seconds, _answer, ready, False)
-        watch(fd, _answer, ready, True)
-        try:
-            return await ready
-        finally:
-            leave(fd)
-            timer.cancel()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(max(0.0, seconds))
 
     async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]:
         answers: list[Any] = [None] * len(programs)
@@ -165,7 +98,7 @@ class AiohttpHost(host.Host):
                     body += chunk
                     if len(body) > host.PROVIDER_BODY_LIMIT:
                         raise ProviderUnreachable(unreachable(request.url, TOO_LARGE), sent=True)
-                return HttpResponse(response.status, wire.joined(response.raw_headers), bytes(body))
+                return HttpResponse(response.status, joined(response.raw_headers), bytes(body))
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             has_ended = progress.is_kept and progress.sent and not progress.is_answered
             failure = ProviderUnreachable
@@ -205,11 +138,6 @@ def _session(*, keeps: bool) -> aiohttp.ClientSession:
         trace_configs=[trace],
         trust_env=False,
     )
-
-
-def _answer(future: asyncio.Future[bool], answer: bool) -> None:
-    if not future.done():
-        future.set_result(answer)
 
 
 async def _note_sent(_: object, context: Any, __: object) -> None:

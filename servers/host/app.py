@@ -23,8 +23,8 @@ from cloudid_core.values import without_tokens
 
 from ..http1 import Head, wire
 from ..logs import describe_error
+from ..runtime import Periodic
 from .host import Host
-from .periodic import Periodic
 from .turns import Turns
 
 GIVE_BACK_SECONDS: Final = 5.0
@@ -61,6 +61,18 @@ class Service(Protocol):
     def stop(self) -> Program[None]: ...
 
 
+def periodic(name: str, work: Callable[[], Program[Instant]], host: Host, log: FilteringBoundLogger) -> Periodic:
+    """Background work on a host, whose failures are logged."""
+
+    async def round_() -> Instant:
+        return await run(work(), host)
+
+    def report(error: Exception) -> None:
+        log.error("background work failed", work=name, **describe_error(error))
+
+    return Periodic(round_, host, report)
+
+
 class App:
     """One opened service on one host, and its background work."""
 
@@ -82,8 +94,8 @@ class App:
         self._log = log
         self._undelivered = 0
         self._nothing_undelivered = host.new_event()
-        self._ticks = Periodic("tick", service.tick, host, log)
-        self._upkeep = Periodic("upkeep", service.upkeep, host, log)
+        self._ticks = periodic("tick", service.tick, host, log)
+        self._upkeep = periodic("upkeep", service.upkeep, host, log)
 
     async def body_limit(self, head: Head, peer: str) -> int:
         """How many bytes the body of the request with this head may have. Raises `Refused` if that takes too long."""

@@ -23,7 +23,7 @@ from cloudid_core.caches import Bounded
 from cloudid_core.errors import Code, Refused
 from cloudid_core.messages.request import TARGET_LIMIT
 
-from . import wire
+from ..http_rules import joined
 
 LINES_LIMIT: Final = 16 * 1024
 """Most bytes of the lines of a head, or of the trailers behind a body, empty line included."""
@@ -162,7 +162,7 @@ def read_head(head: bytes, scheme: str) -> Head:
     if not _LINES.fullmatch(head) or len(lengths) > 1 or (lengths and not lengths[0].isdigit()):
         raise Refused(Code.MALFORMED_REQUEST)
     request = _judge(_LENGTH.sub(b"\r\ncontent-length: 0", head))  # h11 bounds its digits, we bound the number
-    headers = wire.joined(request.headers)
+    headers = joined(request.headers)
     if lengths:
         headers["content-length"] = lengths[0].decode("ascii")
     is_chunked = "transfer-encoding" in headers

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
@@ -16,17 +16,12 @@ from typing import Final
 from cloudid_core.messages.response import HEADERS, Response
 from cloudid_core.values import network
 
+from ..http_rules import NO_CONTENT, NO_LENGTH
+
 LINGER_SECONDS: Final = 1.0
 """How long a client may go on sending after the last answer: cut off earlier, it might not read that answer."""
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-NO_CONTENT: Final = frozenset({204, 205, 304})
-"""Statuses whose answers have no body."""
-
-NO_LENGTH: Final = frozenset({204, 304})
-"""Statuses whose answers do not say how long their body is: 205 says 0."""
-
-
 MOST_HOPS: Final = 32
 """Most addresses of `X-Forwarded-For` that are looked at, the last ones: a client can send hundreds."""
 
@@ -64,14 +59,6 @@ def _status_line(status: int) -> str:
 @lru_cache(1)
 def _date_line(now: int) -> bytes:
     return f"date: {formatdate(now, usegmt=True)}\r\n".encode("ascii")
-
-
-def joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Header names in lower case; several lines of one name become one (RFC 9110, section 5.3)."""
-    values: dict[str, list[str]] = {}
-    for name, value in headers:
-        values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-    return {name: ", ".join(lines) for name, lines in values.items()}
 
 
 LONGEST_PORT: Final = 5

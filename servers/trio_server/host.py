@@ -7,9 +7,9 @@ wanted here, and costs more than the call itself.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import httpcore
@@ -17,17 +17,14 @@ import trio
 from attrs import define
 
 from cloudid_core.effects import HttpRequest, HttpResponse, Program
-from cloudid_core.errors import ProviderUnreachable, TimeIsUp
+from cloudid_core.errors import ProviderUnreachable
 from cloudid_core.run import run
 
 from ..host import NO_PROXIES, TIMED_OUT, TOO_LARGE, Proxies, host, unreachable, why_unreachable
-from ..http1 import wire
+from ..http_rules import joined
 from ..machine import Platform
-from ..runtime import runtime
+from ..runtime.on_trio import OnTrio
 from ..stores import Store
-
-T = TypeVar("T")
-A = TypeVar("A")
 
 POOLS: Final = 32
 """Calls are spread over so many pools: at each call, a pool compares all of its connections with each other."""
@@ -66,7 +63,7 @@ class Pool:
     calls: int = 0
 
 
-class TrioHost(host.Host):
+class TrioHost(OnTrio, host.Host):
     """Performs effects on trio. Background work and shared programs live in its nursery."""
 
     def __init__(
@@ -78,54 +75,12 @@ class TrioHost(host.Host):
         one_way: Mapping[str | None, httpcore.AsyncConnectionPool],
         nursery: trio.Nursery,
     ) -> None:
-        super().__init__(store, platform)
+        OnTrio.__init__(self, nursery)
+        host.Host.__init__(self, store, platform)
         self._proxies = proxies
         self._pools = pools
         self._one_way = one_way
         """Pools that keep no connection."""
-        self._nursery = nursery
-
-    def new_event(self) -> runtime.Event:
-        return trio.Event()
-
-    def new_semaphore(self, count: int) -> trio.Semaphore:
-        return trio.Semaphore(count)
-
-    async def next_turn(self) -> None:
-        await trio.lowlevel.cancel_shielded_checkpoint()
-
-    def start_task(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._nursery.start_soon(work)
-
-    async def in_thread(self, work: Callable[[A], T], argument: A) -> T:
-        return await trio.to_thread.run_sync(work, argument)
-
-    def from_thread(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return trio.from_thread.run(work)
-
-    async def wait(self, event: runtime.Event, seconds: float) -> None:
-        with trio.move_on_after(max(0.0, seconds)):
-            await event.wait()
-
-    async def in_time(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
-        with trio.move_on_after(max(0.0, seconds)):
-            return await work()
-        raise TimeIsUp("it took too long")
-
-    async def wait_readable(self, fd: int, seconds: float) -> bool:
-        with trio.move_on_after(max(0.0, seconds)):
-            await trio.lowlevel.wait_readable(fd)
-            return True
-        return False
-
-    async def wait_writable(self, fd: int, seconds: float) -> bool:
-        with trio.move_on_after(max(0.0, seconds)):
-            await trio.lowlevel.wait_writable(fd)
-            return True
-        return False
-
-    async def sleep(self, seconds: float) -> None:
-        await trio.sleep(max(0.0, seconds))
 
     async def together(self, programs: tuple[Program[Any], ...]) -> tuple[Any, ...]:
         answers: list[Any] = [None] * len(programs)
@@ -186,7 +141,7 @@ class TrioHost(host.Host):
                         if _is_too_much(body, pieces):
                             scope.cancel()  # to leave the loop would leave generators behind
                     if not _is_too_much(body, pieces):
-                        return HttpResponse(response.status, wire.joined(response.headers), bytes(body))
+                        return HttpResponse(response.status, joined(response.headers), bytes(body))
         except FAILURES as error:
             failure = host.KeptConnectionEnded if is_kept and sent and not is_answered else ProviderUnreachable
             status = str(error).partition(" ")[0] if isinstance(error, httpcore.ProxyError) else ""

@@ -54,6 +54,9 @@ class FakeService(Handling):
     async def limit_in_time(self, head: Request) -> int:
         return BODY_LIMIT
 
+    async def body_limit(self, head: Request) -> int:
+        return BODY_LIMIT
+
     async def _answer(self, request: Request, path: str, query: str) -> Response:
         if request.body_is_cut:
             return render_refusal(Refused(Code.BODY_TOO_LARGE))

@@ -45,7 +45,7 @@ def test_only_a_missing_optional_package_is_told_so(capsys: pytest.CaptureFixtur
         raise ImportError("other")
 
 
-@pytest.mark.parametrize("application", ["asgi", "aiohttp_server.application"])
+@pytest.mark.parametrize("application", ["asgi", "wsgi", "aiohttp_server.application"])
 @pytest.mark.parametrize("package", ["aiohttp", "click", "structlog"])
 def test_a_ready_application_names_the_extra_that_it_lacks(application: str, package: str) -> None:
     code = f"import sys; sys.modules[{package!r}] = None; import cloudid_servers.{application}"

@@ -17,7 +17,8 @@ from cloudid_core.errors import Refused
 from cloudid_servers.http1.chunks import Chunks
 from cloudid_servers.http1.heads import HEADS_KEPT, SECRETS, Heads
 from cloudid_servers.http1.reader import Reader
-from cloudid_servers.http1.wire import joined, remote_address
+from cloudid_servers.http1.wire import remote_address
+from cloudid_servers.http_rules import joined
 
 SIZE: Final = 7_000
 """Bytes of the shorter run: twice as many fit into a head."""

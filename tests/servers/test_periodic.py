@@ -13,10 +13,11 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core.effects import Instant, Sleep
-from cloudid_servers.host import periodic
+from cloudid_servers.host import app
 from cloudid_servers.host.host import Host
-from cloudid_servers.host.periodic import Periodic
 from cloudid_servers.logs.logs import open_log
+from cloudid_servers.runtime import periodic
+from cloudid_servers.runtime.periodic import Periodic
 from tests.hosts.opened import RUNTIMES, on
 from tests.waiting import until
 
@@ -38,7 +39,7 @@ def run_rounds(runtime: str, log_file: Path, *rounds: Round) -> None:
             return await rounds[begun - 1](worker) if begun <= len(rounds) else time.time() + FAR
 
         with log_file.open("wb", buffering=0) as file:
-            worker = Periodic("test", work, host, open_log("info", file.fileno()))
+            worker = app.periodic("test", work, host, open_log("info", file.fileno()))
             await until(host.sleep, lambda: begun >= len(rounds))
 
     on(runtime, scenario)
@@ -117,7 +118,7 @@ def test_a_wake_up_between_rounds_is_followed(runtime: str, tmp_path: Path) -> N
         def has_begun(count: int) -> bool:
             return len(begun) >= count
 
-        worker = Periodic("test", work, host, open_log("error"))
+        worker = app.periodic("test", work, host, open_log("error"))
         for count in (1, 2, 3):
             await until(host.sleep, partial(has_begun, count))
             worker.wake_by(time.time())

@@ -20,8 +20,10 @@ from aiohttp.compression_utils import ZLibDecompressor
 from attrs import evolve
 from starlette.applications import Starlette
 
+from cloudid_servers.adapters.asgi import target_of
 from cloudid_servers.aiohttp_server.application import aiohttp_application, application_of
-from cloudid_servers.asgi import AsgiApplication, asgi_application, target_of
+from cloudid_servers.asgi import AsgiApplication, asgi_application
+from cloudid_servers.asgi import application_of as asgi_application_of
 from cloudid_servers.command.bootstrap import Setup
 from cloudid_servers.provider_simulator import Simulator, start
 from cloudid_servers.settings.settings import SettingsError
@@ -51,7 +53,7 @@ def mounted(by: str, setup: Setup | None = None) -> Any:
         outer = web.Application()
         outer.add_subapp(PREFIX, application_of(set_up))
         return outer
-    ours = AsgiApplication(set_up)
+    ours = asgi_application_of(set_up)
     application = Starlette(lifespan=ours.lifespan)
     application.mount(PREFIX, ours)
     return application
@@ -86,7 +88,7 @@ def test_a_request_arrives_as_it_was_sent(by: str) -> None:
 
 @pytest.mark.parametrize("by", [by for by in SERVERS if by != "aiohttp"])
 def test_a_target_may_have_a_host(by: str) -> None:
-    with served(by, AsgiApplication(lambda: nullcontext(setup_of()))) as url, Client(port_of(url)) as client:
+    with served(by, asgi_application_of(lambda: nullcontext(setup_of()))) as url, Client(port_of(url)) as client:
         answer = client.ask(b"POST http://other/echo?a=b HTTP/1.1\r\nhost: other\r\ncontent-length: 0\r\n\r\n")
     assert (status(answer), json.loads(body(answer))["target"]) == (200, "/echo?a=b")
 
@@ -304,6 +306,66 @@ async def nothing(*message: Any) -> Any:
     return None
 
 
+def test_an_application_that_is_open_is_not_opened_again() -> None:
+    """By an application and its router, for example: the end of the inner one would close both."""
+    application = asgi_application(dev_root_token=ROOT)
+
+    async def enter_twice() -> None:
+        async with application.lifespan():
+            with pytest.raises(RuntimeError, match="open already"):
+                async with application.lifespan():
+                    pytest.fail("a second service is open")
+            health: list[Any] = []
+
+            async def send(message: Any) -> None:
+                health.append(message)
+
+            await application({**HEALTH, "path": "/v1/sys/health"}, no_body, send)
+            assert health[0]["status"] == 200
+        async with application.lifespan():
+            pass
+
+    asyncio.run(enter_twice())
+
+
+HEALTH: Final = {"type": "http", "method": "GET", "query_string": b"", "headers": []}
+
+
+async def no_body() -> dict[str, Any]:
+    return {"type": "http.request", "body": b""}
+
+
+@pytest.mark.parametrize(
+    "path, prefix, text",
+    [
+        ("/cloudid/v1/sys/health", "", "nothing is at /cloudid/v1/sys/health: paths begin with /v1/. If this one"),
+        ("/cloudid/v1/sys/health", "/cloudid", "initialized"),
+        ("/v1/sys/health", "/cloudid", "initialized"),
+        ("/v1/nothing", "", "errors"),
+    ],
+)
+def test_a_path_outside_the_api_is_shown_and_a_prefix_removed(path: str, prefix: str, text: str) -> None:
+    application = asgi_application(dev_root_token=ROOT, prefix=prefix)
+    said: list[Any] = []
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    async def ask() -> None:
+        async with application.lifespan():
+            await application({**HEALTH, "path": path}, no_body, send)
+
+    asyncio.run(ask())
+    assert text in said[-1]["body"].decode()
+
+
+def test_a_prefix_is_a_path() -> None:
+    with pytest.raises(ValueError, match="must begin with /"):
+        asgi_application({}, prefix="cloudid")
+    with pytest.raises(ValueError, match="set prefix"):
+        asgi_application({}).in_front_of(nothing)
+
+
 def test_websockets_are_refused() -> None:
     told: list[Any] = []
 
@@ -324,6 +386,7 @@ def test_websockets_are_refused() -> None:
         ({"raw_path": b"/cc/v1/a", "path": "/cc/v1/a", "root_path": "/c"}, "/cc/v1/a"),
         ({"raw_path": b"/%63/d%20e/v1/a%2Fb", "path": "/c/d e/v1/a/b", "root_path": "/c/d e"}, "/v1/a%2Fb"),
         ({"raw_path": b"/v1/a", "path": "/v1/a", "query_string": b"list=true"}, "/v1/a?list=true"),
+        ({"raw_path": b"/v1/a?list=true", "path": "/v1/a", "query_string": b"list=true"}, "/v1/a?list=true"),
         ({"raw_path": b"HTTP://host:80/v1/a%2Fb", "path": "HTTP://host:80/v1/a/b"}, "/v1/a%2Fb"),
         ({"raw_path": b"http://host", "path": "http://host", "query_string": b"a"}, "/?a"),
     ],

@@ -1,0 +1,238 @@
+"""The ASGI 3 application over an opened service, on asyncio and on trio."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote, unquote
+
+from cloudid_core import Request, Response
+
+from ..http_rules import NO_CONTENT, NO_LENGTH, joined
+from ..runtime import Runtime
+from .opened import EXPECTED, Open, Opened, checked_prefix
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Asgi: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+TURNS: Final = 3
+"""Of the event loop: so many a server needs to report that the client of a request has left."""
+
+_ORIGIN: Final = re.compile("^https?://[^/]+", re.IGNORECASE)
+
+
+class AsgiApplication:
+    """An ASGI 3 application over an opened service.
+
+    A server that serves it alone opens and closes it. Applications that mount it enter its `lifespan`, because servers
+    do not report their start and end to a mounted application.
+    """
+
+    def __init__(self, open_service: Open, prefix: str = "") -> None:
+        self._open_service = open_service
+        self._prefix = checked_prefix(prefix)
+        self._opened: Opened | None = None
+        self._is_entered = False
+
+    @asynccontextmanager
+    async def lifespan(self, outer: object = None) -> AsyncIterator[None]:
+        """Serve requests and work in the background for as long as the block lasts.
+
+        It is what Starlette and FastAPI take as `lifespan`; `outer` is the application there. Raises `SettingsError`,
+        `CloudidError` or `OSError` with the reason if the service cannot be opened, and `RuntimeError` if it is open.
+        """
+        if self._is_entered:  # a second service would replace the first, and its end would close both
+            raise RuntimeError("cloudid is open already: give its `lifespan` to one application or router only")
+        self._is_entered = True
+        try:
+            async with self._open_service() as self._opened:
+                try:
+                    yield
+                finally:
+                    self._opened = None
+        finally:
+            self._is_entered = False
+
+    def in_front_of(self, application: Asgi) -> Asgi:
+        """Return an application that answers paths below `prefix` here, and leaves all others to another application.
+
+        It opens the service before the other application starts, and closes it after the other one has ended.
+        """
+        if not self._prefix:
+            raise ValueError("set prefix, so that paths of the service differ from those of the application")
+
+        async def both(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "lifespan":
+                await self._live_around(application, scope, receive, send)
+            elif self._is_below_prefix(scope):
+                await self(scope, receive, send)
+            else:
+                await application(scope, receive, send)
+
+        return both
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["type"]:
+            case "lifespan":
+                await self._live(receive, send)
+            case "http":
+                await self._answer(scope, receive, send)
+            case "websocket":
+                await send({"type": "websocket.close"})
+            case other:
+                raise ValueError(f"this application does not speak {other}")
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        async with AsyncExitStack() as opened:
+            if not await self._is_opened_in(opened, send):
+                return
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _is_opened_in(self, stack: AsyncExitStack, send: Send) -> bool:
+        """Open the service until the stack ends, or report to the server why that fails."""
+        try:
+            await stack.enter_async_context(self.lifespan())
+        except EXPECTED as error:
+            await send({"type": "lifespan.startup.failed", "message": f"cloudid cannot start: {error}"})
+            return False
+        return True
+
+    async def _live_around(self, application: Asgi, scope: Scope, receive: Receive, send: Send) -> None:
+        """Be open for as long as another application is. The server learns of the end once both have ended."""
+        startup = await receive()
+        unread, ended = [startup], list[Message]()
+
+        async def receive_again() -> Message:
+            return unread.pop() if unread else await receive()
+
+        async def keep_end(message: Message) -> None:
+            if message["type"] in ("lifespan.shutdown.complete", "lifespan.shutdown.failed"):
+                ended.append(message)
+            else:
+                await send(message)
+
+        async with AsyncExitStack() as opened:
+            if not await self._is_opened_in(opened, send):
+                return
+            try:
+                await application(scope, receive_again, keep_end)
+            except Exception:
+                if not unread:
+                    raise
+                # An application that knows no lifespan, as Django's, raises before it receives a message.
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+        await send(ended[0] if ended else {"type": "lifespan.shutdown.complete"})
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        opened = self._opened
+        if opened is None:
+            raise RuntimeError("cloudid is not open: give its `lifespan` to the application that it is mounted in")
+        client = _Client(opened.runtime, receive, send)
+        peer, port = scope.get("client") or ("", 0)
+        target = target_of(scope, self._prefix)
+        head = Request(
+            scope["method"], target, joined(scope["headers"]), b"", peer, is_folded=True, remote_port=port or 0
+        )
+        try:
+            response = await opened.answer(head, client.receive)
+            write = partial(client.send, response, is_head=head.method == "HEAD")
+            await opened.deliver(response, client.has_left, write)
+        except OSError:
+            pass  # the client has left
+
+    def _is_below_prefix(self, scope: Scope) -> bool:
+        path = _without(scope.get("root_path", ""), _path_of(scope))
+        return _without(self._prefix, path) != path
+
+
+def target_of(scope: Scope, mounted_at: str = "") -> str:
+    """Return path and query as the client sent them, without the prefix that the application is mounted at.
+
+    `mounted_at` is a prefix that is not in `root_path`.
+    """
+    path = _without(mounted_at, _without(scope.get("root_path", ""), _path_of(scope)))
+    query: str = scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path
+
+
+def _path_of(scope: Scope) -> str:
+    """Return the path as the client sent it.
+
+    Some servers have no raw path, or one with the query. Some leave the host in the absolute form of a target
+    (RFC 9112, section 3.2.2).
+    """
+    path: str = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1").partition("?")[0]
+    return path if path.startswith("/") else _ORIGIN.sub("", path) or "/"
+
+
+def _without(root: str, path: str) -> str:
+    """Return a path without a prefix, if it begins with it. The path may be quoted, the prefix is not."""
+    prefix = "/".join(path.split("/")[: root.count("/") + 1])
+    return path[len(prefix) :] if root and unquote(prefix) == root else path
+
+
+class _Client:
+    """The client of one request, as an ASGI server shows it."""
+
+    def __init__(self, runtime: Runtime, receive: Receive, send: Send) -> None:
+        self._runtime = runtime
+        self._receive = receive
+        self._send = send
+        self._is_body_whole = False
+        self._is_listened_to = False
+        self._has_left = False
+
+    async def receive(self) -> bytes:
+        """The next piece of the body; empty at its end. Raises `ConnectionResetError` if the client leaves before."""
+        while not self._is_body_whole:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionResetError("the client has left")
+            self._is_body_whole = not message.get("more_body", False)
+            if piece := message.get("body", b""):
+                return bytes(piece)
+        return b""
+
+    async def has_left(self) -> bool:
+        """Whether the server knows that the client has left. Call it when the body was read, and not after the answer.
+
+        Servers tell the same of every client when the answer is written, which ends the task.
+        """
+        if not self._is_listened_to:
+            self._is_listened_to = True
+            self._runtime.start(self._listen)
+        for _ in range(TURNS):
+            await self._runtime.next_turn()
+        return self._has_left
+
+    async def _listen(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._has_left = True
+
+    async def send(self, response: Response, *, is_head: bool) -> None:
+        """Raises `OSError` if the client has left before an answer was written that must be given back then."""
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
+        content = b"" if response.status in NO_CONTENT else response.body
+        if response.status not in NO_LENGTH:
+            headers.append((b"content-length", b"%d" % len(content)))
+        await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
+        if is_head:
+            content = b""
+        if response.gives:
+            for piece in (content, b""):  # servers wait until a piece is written only when the next one comes
+                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+            if await self.has_left():
+                raise ConnectionResetError("the client has left")
+            content = b""
+        await self._send({"type": "http.response.body", "body": content})
