@@ -20,6 +20,8 @@ Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Asgi: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+AnyAsgi: TypeAlias = Callable[..., Awaitable[object]]
+"""An application of a framework: each has types of its own for what it is called with."""
 
 TURNS: Final = 3
 """Of the event loop: so many a server needs to report that the client of a request has left."""
@@ -59,7 +61,7 @@ class AsgiApplication:
         finally:
             self._is_entered = False
 
-    def in_front_of(self, application: Asgi) -> Asgi:
+    def in_front_of(self, application: AnyAsgi) -> Asgi:
         """Return an application that answers paths below `prefix` here, and leaves all others to another application.
 
         It opens the service before the other application starts, and closes it after the other one has ended.
@@ -106,7 +108,7 @@ class AsgiApplication:
             return False
         return True
 
-    async def _live_around(self, application: Asgi, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _live_around(self, application: AnyAsgi, scope: Scope, receive: Receive, send: Send) -> None:
         """Be open for as long as another application is. The server learns of the end once both have ended."""
         startup = await receive()
         unread, ended = [startup], list[Message]()

@@ -23,7 +23,8 @@ from .opened import Open, Opened, checked_prefix, length_of
 
 T = TypeVar("T")
 Environ: TypeAlias = dict[str, Any]
-Wsgi: TypeAlias = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
+Wsgi: TypeAlias = Callable[..., Any]
+"""An application of a framework: each has types of its own for what it is called with."""
 
 PIECE: Final = 1 << 16
 """Bytes of a body that are read at once."""
@@ -70,7 +71,9 @@ class WsgiApplication:
 
         def both(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
             path = path_of(environ)
-            return (self if _without(self._prefix, path) != path else application)(environ, start_response)
+            behind: Wsgi = self if _without(self._prefix, path) != path else application
+            answer: Iterable[bytes] = behind(environ, start_response)
+            return answer
 
         return both
 

@@ -13,7 +13,7 @@ import pytest
 
 from cloudid_core.testing import NotConforming
 from cloudid_servers.provider_simulator import Simulator, start
-from tests.pages.blocks import python_of
+from tests.pages.blocks import blocks_of, python_of
 from tests.waiting import PATIENT
 
 from .foreign import served
@@ -28,7 +28,8 @@ directory = "{0}/graph"
 """
 
 
-IN_FASTAPI, IN_AIOHTTP = python_of("docs/how-to/embed.md")
+PROGRAMS: Final = {block.marks.get("file"): block.text for block in blocks_of("docs/how-to/embed.md", "python")}
+IN_FASTAPI, IN_AIOHTTP = PROGRAMS["app.py"], PROGRAMS["with_aiohttp.py"]
 HOST, CONFORMANCE = python_of("docs/how-to/write-a-host.md")
 SERVED: Final = (("hypercorn on trio", IN_FASTAPI), ("aiohttp", IN_AIOHTTP))
 """By uvicorn its page serves it, which `tests/release` executes."""
