@@ -3,8 +3,8 @@
 A page is executed as it stands. In a block of `console`, a line that begins with `$ ` is a command, which goes on in
 the next lines while a quote or a backslash is open; the lines below it are all that it prints. `…` in a line stands for
 whatever varies there, and alone on a line for any number of lines. Every command of a pipe has to succeed. Addresses of
-the service and of the metadata service become those of the server and the simulated cloud that run beside it. Marks
-above a block say what else there is to know:
+the service and of the metadata service become those of the server and the simulated cloud that run beside it, and a
+tenant is recorded from that cloud. Marks above a block say what else there is to know:
 
     <!-- file: NAME -->       the block is written to this file
     <!-- fails -->            the last command of the block fails
@@ -51,6 +51,7 @@ HTTPS: Final = f"{CONNECTED}, https -->\n"
 ADDRESSES: Final = ("http://127.0.0.1:8200", "https://id.example.com")
 """Of the service, as pages write it."""
 METADATA: Final = "http://169.254.169.254"
+RECORDING: Final = "cloudid connect azure --record"
 SHOWN: Final = ("text", "json", "hcl", "toml", "python", "")
 """Languages of blocks that need no mark: nothing runs in them."""
 MARKS: Final = ("file", "fails", "the server", "given", "printed", "end")
@@ -142,6 +143,7 @@ class Place:
         """A text of a page with the addresses of this place."""
         for address in ADDRESSES:
             text = text.replace(address, self.url)
+        text = text.replace(RECORDING, f"cloudid connect azure --provider {self.simulator} --record")
         return text.replace(METADATA, self.machine)
 
 
