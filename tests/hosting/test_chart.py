@@ -24,10 +24,8 @@ STORE: Final = "postgresql://cloudid@db.example.com/cloudid?sslmode=verify-full"
 REQUIRED: Final = ("--set", "image.repository=example.azurecr.io/cloudid", "--set-string", f"store={STORE}")
 EVERYTHING: Final = ("--set", "serviceMonitor.enabled=true", "--set-string", "workloadIdentityClientId=1")
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(shutil.which("helm") is None, reason="helm is missing: `make chart` builds it"),
-]
+requires_helm = pytest.mark.skipif(shutil.which("helm") is None, reason="helm is missing: `make chart` builds it")
+pytestmark = [pytest.mark.long, requires_helm]
 
 
 def helm(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ from .runner import Command, check, commands, missing_programs, place, steps_of
 
 pytestmark = pytest.mark.one_server
 
-FOLDERS: Final = ("docs/start", "docs/how-to")
+FOLDERS: Final = ("docs/start", "docs/how-to", "docs/hosting")
 OF_CODE: Final = ("embed", "recipes", "serve-with-a-host", "verify-only", "write-a-host", "write-a-store")
 """Pages for embedders: other tests run the code that they show."""
 PAGES: Final = tuple(
