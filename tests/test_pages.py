@@ -17,7 +17,10 @@ from .test_laws import ROOT, files_of_the_repository
 
 PAGES: Final = tuple(sorted(path for path in files_of_the_repository() if path.suffix == ".md"))
 
-OF_OTHERS: Final = frozenset({"tls_config", "ETag", "ModifyIndex", "OTEL_TRACES_SAMPLER"})
+OF_OTHERS: Final = frozenset(
+    {"tls_config", "ETag", "ModifyIndex", "OTEL_TRACES_SAMPLER"}
+    | {"VaultAuth", "VAULT_JWT_FILE", "VAULT_TOKEN_FILE", "kubernetes_role"}
+)
 """Words of other programs that pages show."""
 
 _CODE: Final = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
