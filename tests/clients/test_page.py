@@ -22,26 +22,26 @@ DIFFERENCES: Final = tuple(
 """The points of the page; those that lead to the reference are tried where that is made."""
 
 TRIED: Final[dict[str, tuple[tuple[str, str, Any, int, str], ...]]] = {
-    "Credentials and tokens of a role that does not exist": (("GET", "cloud/creds/absent", None, 400, "role"),),
-    "Deleting a role of a secrets engine": (("DELETE", "cloud/roles/absent", None, 404, "the role does not exist"),),
+    "Credentials and tokens of a missing role": (("GET", "cloud/creds/absent", None, 400, "role"),),
+    "Deleting a missing role": (("DELETE", "cloud/roles/absent", None, 404, "the role does not exist"),),
     "A role of a secrets engine needs": (
         ("POST", "cloud/roles/web", {"azure_groups": [{"group_name": "web-machines"}]}, 400, "azure_roles"),
     ),
     "A path with a double slash": (("GET", "cloud//config", None, 400, "empty"),),
     "A path with an encoded slash": (("POST", "sys/leases/revoke/cloud%2Fcreds%2Freader%2F1", None, 400, "slash"),),
-    "A role of an authentication method": (
+    "A login role without bounds": (
         ("POST", "auth/cloud/role/all", {}, 400, "must have at least one bound constraint"),
     ),
-    "A role of a secrets engine may not point": (
+    "A role of a secrets engine must not use": (
         ("POST", "cloud/roles/web", {"application_object_id": "$root"}, 403, ""),
     ),
-    "A server has no other engines": (
+    "There are no other engines": (
         ("POST", "sys/mounts/kv", {"type": "kv"}, 400, "plugin not found in the catalog"),
         ("POST", "sys/auth/approle", {"type": "approle"}, 400, "plugin not found in the catalog"),
         ("GET", "secret/data/app", None, 404, "no handler for route"),
         ("POST", "auth/approle/login", {"role_id": "app"}, 404, "no handler for route"),
     ),
-    "No request seals a server": (
+    "Requests cannot seal or initialize a server": (
         ("PUT", "sys/seal", None, 404, "unsupported path"),
         ("PUT", "sys/unseal", {"key": "x"}, 404, "unsupported path"),
         ("PUT", "sys/init", {"secret_shares": 1}, 400, "already initialised"),
@@ -49,7 +49,7 @@ TRIED: Final[dict[str, tuple[tuple[str, str, Any, int, str], ...]]] = {
 }
 """Requests by how their point begins, with status and a part of the text."""
 
-ELSEWHERE: Final = ("Persons log in only with a role",)
+ELSEWHERE: Final = ("People can log in only with a role",)
 """Points that the tests of logins try, which make the tokens of persons."""
 
 
