@@ -48,6 +48,7 @@ from cloudid_core.deadline import Deadline
 from cloudid_core.forms.fields import parse
 from cloudid_core.mounts import MountTable, View, mount_table
 from cloudid_core.provider.signing_keys import KeySet
+from cloudid_core.routing.exchange import Exchange
 from cloudid_core.routing.routes import Call
 from cloudid_core.store.records import Found
 from cloudid_servers.machine import settle
@@ -151,19 +152,16 @@ def call_of(member: Member, context: Context, mounts: Found[MountTable]) -> Call
     """What dispatch makes of a member's request."""
     body = json.loads(member.request.body)
     now = time()
-    return Call(
-        context=context,
-        mount=mounts.record.by_path["auth/cloud"],
-        captures={},
-        given=parse(LoginForm, body),
-        body=body,
-        caller=None,
-        remote_address=member.request.remote_address,
-        deadline=Deadline(now + 3600),
-        now=now,
+    exchange = Exchange(
+        request=member.request,
         request_id="",
+        time=now,
+        deadline=Deadline(now + 3600),
+        mount=mounts.record.by_path["auth/cloud"],
+        body=body,
         view=View(mounts, mounts.expected, is_fresh=False),
     )
+    return Call(context, exchange, parse(LoginForm, body))
 
 
 def request(fleet: Fleet, *, is_warm: bool) -> Contender:

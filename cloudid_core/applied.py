@@ -255,7 +255,8 @@ class Tracked:
             if self.route.exists is not None:
                 return await self.route.exists(self.call)
             if self.reading is not None:
-                await self.reading.program(replace(self.call, operation=READ))
+                exchange = replace(self.call.exchange, operation=READ)
+                await self.reading.program(replace(self.call, exchange=exchange))
                 return True
         except Refused:
             pass

@@ -31,6 +31,7 @@ class Plan:
     """The checks that logins of one kind meet under one role, in the order in which a login runs them."""
 
     checks: tuple[Check, ...]
+    """All of them, in the order of the table. The other fields leave out those that the kind has settled."""
     by_source: tuple[Check, ...]
     by_token: tuple[Check, ...]
     """Those that need nothing but what the token and the form say."""
@@ -77,16 +78,11 @@ class Bounds:
         """The role would admit every login."""
         return not self.set_lists
 
-    @property
-    def weight(self) -> int:
-        """What they weigh where they are remembered: characters of all entries."""
-        return sum(len(entry) for entries in (*self.lists.values(), self.cidrs) for entry in entries)
-
-    def plan(self, kind: Kind) -> Plan:
-        """The checks that a login of this kind meets."""
+    def plan(self, kind: Kind, case: object) -> Plan:
+        """The checks that a login of this kind meets, of which `case` is one."""
         plan = self._plans.get(kind)
         if plan is None:
-            plan = self._plans[kind] = _plan_of(self, kind)
+            plan = self._plans[kind] = _plan_of(self, kind, case)
         return plan
 
 
@@ -94,9 +90,10 @@ NO_BOUNDS: Final = Bounds(lists={}, set_lists=(), bind_machines=False)
 """Of a login whose role has not been looked at."""
 
 
-def _plan_of(bounds: Bounds, kind: Kind) -> Plan:
+def _plan_of(bounds: Bounds, kind: Kind, case: object) -> Plan:
     met = tuple(check for check in CHECKS if check.is_met_by(kind, bounds))
-    ordered = sorted(met, key=lambda check: check.stage)
+    open_ = [check for check in met if not (check.is_settled(kind) and check.holds(case))]
+    ordered = sorted(open_, key=lambda check: check.stage)
     by_facts = tuple(check for check in ordered if check.stage.needs_facts)
     stages = {check.stage for check in by_facts}
     by_token = tuple(check for check in ordered if Stage.SOURCE < check.stage < Stage.MACHINE)

@@ -122,6 +122,8 @@ class Check:
     expected: Callable[[Any], Json] = lambda case: None
     """What the value is compared with, to be shown; of a list of the role, its entries."""
     holds: Callable[[Any], bool]
+    is_settled: Callable[[Kind], bool] = lambda kind: False
+    """Whether the kind alone, with the role, decides it. Then a login that passes does not run it."""
     claims: tuple[str, ...] = ()
     """The fields of `Claims` that it reads."""
     bound: BoundList | None = None
@@ -281,6 +283,7 @@ CHECKS: Final = (
         stage=Stage.PRINCIPAL,
         found=lambda case: list(case.bounds.set_lists),
         expected=lambda case: "at least one bound",
+        is_settled=lambda kind: True,
         holds=lambda case: case.bounds.set_lists,
     ),
     Check(
@@ -348,6 +351,7 @@ CHECKS: Final = (
         applies=_binds_machines,
         found=lambda case: [name for name in PLACE if getattr(case.form, name)],
         expected=lambda case: list(PLACE),
+        is_settled=lambda kind: kind.has_machine,  # which says both, so that they are compared if the form does
         holds=lambda case: case.form.subscription_id and case.form.resource_group_name,
     ),
     Check(
@@ -358,6 +362,7 @@ CHECKS: Final = (
         claims=("machine",),
         found=lambda case: case.claims.machine.written if case.claims.machine else None,
         expected=lambda case: "the id of a resource in a resource group",
+        is_settled=lambda kind: True,
         holds=lambda case: case.claims.machine is not None,
     ),
     Check(

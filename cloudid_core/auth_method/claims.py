@@ -135,6 +135,10 @@ class OtherClaim(msgspec.Struct, frozen=True, gc=False):
     kind: ClassVar[str] = ""
 
 
+NOWHERE: Final = OtherClaim("", "", "")
+"""Of a token without a machine claim."""
+
+
 class Claims(msgspec.Struct, frozen=True, gc=False):
     """What a signed token says. Times are in seconds since the epoch, ids in lower case but where it says otherwise.
 

@@ -20,7 +20,7 @@ from ..provider import Machine
 from ..values import USER_ASSIGNED_IDENTITY, fold
 from .bounds import NO_BOUNDS, Bounds, Plan
 from .checks import ALWAYS, Check, Kind
-from .claims import Claims
+from .claims import NOWHERE, Claims, Collection, OtherClaim
 from .form import LoginForm
 
 
@@ -69,11 +69,13 @@ class Case(msgspec.Struct):
     bounds: Bounds = NO_BOUNDS
     form: LoginForm = _NO_FORM
     facts: Facts = NO_FACTS
-    place: Any = None
+    weight: int = 1
+    """What it weighs once it is remembered: bytes of the role's entry."""
+    place: Collection | OtherClaim = NOWHERE
     """Where the machine is, as far as the token says: `Claims.place`."""
 
     def __post_init__(self) -> None:
-        self.place = self.claims.place
+        self.place = self.claims.place or NOWHERE
 
     @property
     def known_machine(self) -> Machine | None:
@@ -142,13 +144,13 @@ def plan_of(case: Case) -> Plan:
     kind = Kind(
         claims.token_type,
         claims.groups_overflow,
-        "" if place is None else place.kind,
-        place is not None and "" not in (form.subscription_id, place.subscription),
-        place is not None and "" not in (form.resource_group_name, place.resource_group),
+        place.kind,
+        "" not in (form.subscription_id, place.subscription),
+        "" not in (form.resource_group_name, place.resource_group),
         form.named_by,
         case.trust.machine_check,
     )
-    return case.bounds.plan(kind)
+    return case.bounds.plan(kind, case)
 
 
 def run(checks: Iterable[Check], case: Case) -> None:
@@ -169,4 +171,7 @@ def admit(plan: Plan, case: Case) -> Verified | Needs:
     """Admit the login, refuse it with the code of the first check that fails, or return the facts that it needs."""
     needs = lacking(plan, case.facts)
     run(plan.by_token if needs else plan.by_role, case)
-    return needs or Verified(case.claims, case.known_machine if plan.needs_machine else None)
+    if needs:
+        return needs
+    machine: Any = case.facts.machine  # known, if it is needed
+    return Verified(case.claims, machine if plan.needs_machine else None)

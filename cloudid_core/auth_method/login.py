@@ -38,7 +38,7 @@ from .claims import Claims, OtherClaim
 from .decision import NOT_ASKED, Case, Facts, Needs, Trust, Verified, admit, plan_of, run
 from .explanation import explanation_of
 from .form import LoginForm, validate
-from .snapshot import MountSnapshot, Snapshot, take_mount, take_role
+from .snapshot import MountSnapshot, Snapshot, cached_mount, cached_role, fresh_mount, fresh_role
 from .verification import UnknownKey, forget_login_jwt, verify_login_jwt
 
 AFTER_SIGNATURE: Final = frozenset({Code.JWT_CLAIM_MISSING, *(check.code for check in TOKEN_CHECKS)})
@@ -51,17 +51,20 @@ async def log_in(call: Call) -> Answer:
     Until the mount has accepted the token, nothing reads, caches or notes the role that the form names: the work would
     show which roles exist to every caller, or to the machines of all tenants.
     """
-    form, proven = call.form(LoginForm), call.proven
+    form = call.form(LoginForm)
+    exchange = call.exchange
+    proven = exchange.proven
     try:
         validate(form)
     except Refused:
         proven.has_invalid_form = True
         raise
-    base = await take_mount(call)
+    base = cached_mount(call) or await fresh_mount(call)
     case: Case | None = None
     try:
         claims, key_set = await verified_claims(call, form, base)
-        case = Case(claims, trust_of(call.context.settings, base, key_set), call.now, call.remote_address)
+        trust = trust_of(call.context.settings, base, key_set)
+        case = Case(claims, trust, exchange.time, exchange.request.remote_address)
         run(TOKEN_CHECKS, case)
     except Refused as refusal:
         proven.is_verified, proven.case = refusal.code in AFTER_SIGNATURE, case
@@ -73,9 +76,10 @@ async def log_in(call: Call) -> Answer:
         proven.resource_id = claims.machine.written
     if call.count_role is not None:
         call.count_role()
-    snapshot = await take_role(call, base, form.role.lower())
-    case.bounds, case.form = snapshot.role.bounds, form
-    case.facts = facts_at_hand(base.identity, claims, call.now)
+    name = form.role.lower()
+    snapshot = cached_role(call, base, name) or await fresh_role(call, base, name)
+    case.bounds, case.form, case.weight = snapshot.role.bounds, form, snapshot.weight
+    case.facts = facts_at_hand(base.identity, claims, exchange.time)
     answer = await _issue(call, snapshot, await admitted(call, snapshot, case))
     form.jwt, proven.case = "", case  # what is remembered of a login holds no JWT
     return answer
@@ -83,7 +87,7 @@ async def log_in(call: Call) -> Answer:
 
 async def admitted(call: Call, snapshot: Snapshot, case: Case) -> Verified:
     """Run the checks of the role, and what is recorded of them."""
-    plan, other = plan_of(case), case.claims.other
+    plan, other, exchange = plan_of(case), case.claims.other, call.exchange
     try:
         if plan.by_source:
             run(plan.by_source, case)
@@ -94,13 +98,13 @@ async def admitted(call: Call, snapshot: Snapshot, case: Case) -> Verified:
             case.facts = await fetched_facts(call, snapshot, case.claims, case.facts, verdict)
             verdict = admit(plan, case)
     except (Refused, *PROVIDER_FAILURES):
-        case.form.jwt, call.proven.case, call.proven.weight = "", case, snapshot.weight
-        if call.trail is not None:
-            call.trail.decision = explanation_of(case).decision
+        case.form.jwt, exchange.proven.case = "", case
+        if exchange.trail is not None:
+            exchange.trail.decision = explanation_of(case).decision
         raise
-    if call.trail is not None:
+    if exchange.trail is not None:
         plan.recorded = plan.recorded or explanation_of(case).decision
-        call.trail.decision = plan.recorded
+        exchange.trail.decision = plan.recorded
     assert type(verdict) is Verified  # all facts that it can need are there
     return verdict
 
@@ -112,18 +116,19 @@ async def _issue(call: Call, snapshot: Snapshot, verdict: Verified) -> Answer:
         call.context,
         snapshot.template,
         random[:RANDOM_SIZE],
-        now=call.now,
+        now=call.exchange.time,
         display_name=snapshot.base.display_prefix + verdict.claims.principal_id,
         metadata=verdict.metadata(snapshot.role_name),
     )
     changes, nonces = Changes(snapshot.expects, issued.puts), random[RANDOM_SIZE:]
     if call.wrapping is not None and issued.stored_id:
         changes, nonces = changes | call.tied_to_wrapping(token_id=issued.stored_id), b""
-    call.held.token = issued.token
+    held = call.exchange.held
+    held.token = issued.token
     try:
         await call.context.records.commit(changes, nonces)
     except (Conflict, StoreFailed):  # nothing was written
-        call.held.token = call.held.wrapping = None
+        held.token = held.wrapping = None
         raise
     return Answer(auth=issued.block, warnings=issued.warnings, new_token=issued.stored_id)
 
@@ -138,11 +143,12 @@ async def verified_claims(call: Call, form: LoginForm, base: MountSnapshot) -> t
 
     Clients that send a file (`jwt=@FILE`) send the end of its line with the token.
     """
-    context, key_set = call.context, known_keys(base.identity, call.now) or await fetched_keys(call, base)
+    context = call.context
+    key_set = known_keys(base.identity, call.exchange.time) or await fetched_keys(call, base)
     while True:
         try:
             return verify_login_jwt(
-                form.jwt.strip(), key_set, context.caches, call.mount.id, context.settings.jwt_limit
+                form.jwt.strip(), key_set, context.caches, base.mount.id, context.settings.jwt_limit
             ), key_set
         except UnknownKey as unknown:
             key_set = await _newer_keys(call, base, unknown.kid)

@@ -76,7 +76,7 @@ class Snapshot:
     def has_role(self) -> bool:
         return self._role is not None
 
-    @property
+    @cached_property
     def weight(self) -> int:
         """What it weighs in a cache: bytes of the role's entry."""
         return self._role.size if self._role is not None else 1
@@ -107,23 +107,37 @@ class Snapshot:
         return self.base.client(deadline)
 
 
-async def take_mount(call: Call) -> MountSnapshot:
-    """Take the snapshot of the call's mount, from the cache where its view allows that, and add it to the view."""
+def cached_mount(call: Call) -> MountSnapshot | None:
+    """The cached snapshot of the call's mount, if its view allows that; it is added to the view."""
     view = call.view
     base: MountSnapshot | None = call.context.caches.login_mounts.peek(call.mount.id)
     if base is None or view.is_fresh or base.mounts_version != view.mounts.version:
-        base = await read_mount(call.context, view.mounts, call.mount.id)
+        return None
     view.expects = base.expects
     return base
 
 
-async def take_role(call: Call, base: MountSnapshot, role_name: str) -> Snapshot:
-    """Take the snapshot of a role, as `take_mount` does."""
-    snapshot = base.roles.peek(role_name)
-    if snapshot is None or call.view.is_fresh:
-        call.proven.lacks_role = True  # until it is found, which the store may prevent
-        snapshot = await read_role(base, role_name)
-        call.proven.lacks_role = not snapshot.has_role
+async def fresh_mount(call: Call) -> MountSnapshot:
+    """Read the snapshot of the call's mount, and add it to the view."""
+    base = await read_mount(call.context, call.view.mounts, call.mount.id)
+    call.view.expects = base.expects
+    return base
+
+
+def cached_role(call: Call, base: MountSnapshot, role_name: str) -> Snapshot | None:
+    """The cached snapshot of a role, as `cached_mount`."""
+    snapshot, view = base.roles.peek(role_name), call.view
+    if snapshot is None or view.is_fresh:
+        return None
+    view.expects = snapshot.expects
+    return snapshot
+
+
+async def fresh_role(call: Call, base: MountSnapshot, role_name: str) -> Snapshot:
+    """Read the snapshot of a role, as `fresh_mount`."""
+    call.proven.lacks_role = True  # until it is found, which the store may prevent
+    snapshot = await read_role(base, role_name)
+    call.proven.lacks_role = not snapshot.has_role
     call.view.expects = snapshot.expects
     return snapshot
 

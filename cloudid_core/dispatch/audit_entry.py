@@ -19,9 +19,8 @@ from ..errors import Problem
 from ..forms import without_names
 from ..messages import Answer, AuthBlock, Operation, WrapInfo
 from ..mounts import Mount
-from ..routing import Proven
+from ..routing import Exchange, Proven
 from ..values import json_text, rfc3339
-from .exchange import Exchange
 
 NO_TOKEN: Final = msgspec.Raw(b'{"token_type":"default"}')
 LISTS: Final[Mapping[str, type | UnionType]] = {"keys": list | tuple, "key_info": Mapping}
@@ -168,26 +167,25 @@ def _auth(exchange: Exchange, device: Device) -> msgspec.Raw:
 
 
 def _request(exchange: Exchange, trail: AuditContext, device: Device) -> _Request:
-    parsed, mount, headers = exchange.parsed, exchange.mount, exchange.request.headers
+    mount, headers = exchange.mount, exchange.request.headers
     members = _Request(
         id=exchange.request_id,
-        operation=exchange.operation,
-        path=exchange.path,
+        operation=exchange.capability,
+        path=exchange.shown_path,
         remote_address=exchange.request.remote_address,
         remote_port=exchange.request.remote_port or UNSET,
     )
     if mount is not None:
         _name_mount(members, mount)
-    if parsed is not None:
-        if parsed.token:
-            members.client_token = device.hasher.text(parsed.token)
-            if exchange.caller_accessor:
-                members.client_token_accessor = _accessor(device, exchange.caller_accessor)
-        if parsed.body:
-            clear = mount.audit_non_hmac_request_keys if mount is not None else ()
-            members.data = device.hasher.members(parsed.body, clear, exchange.fields)
-        if parsed.wrap_ttl:
-            members.wrap_ttl = parsed.wrap_ttl
+    if exchange.token:
+        members.client_token = device.hasher.text(exchange.token)
+        if exchange.caller_accessor:
+            members.client_token_accessor = _accessor(device, exchange.caller_accessor)
+    if exchange.body:
+        clear = mount.audit_non_hmac_request_keys if mount is not None else ()
+        members.data = device.hasher.members(exchange.body, clear, exchange.fields)
+    if exchange.wrap_ttl:
+        members.wrap_ttl = exchange.wrap_ttl
     if not trail.headers.keys().isdisjoint(headers):
         members.headers = {
             name: [device.hasher.text(headers[name]) if is_hashed else headers[name]]
@@ -207,7 +205,7 @@ def _response(exchange: Exchange, device: Device, answer: Answer) -> _Response:
         members.secret = {"lease_id": answer.lease_id}
     if answer.data:
         data, clear = answer.data, mount.audit_non_hmac_response_keys if mount else ()
-        if device.elides_lists and exchange.operation == Operation.LIST.value:
+        if device.elides_lists and exchange.operation is Operation.LIST:
             counts = _counts(data)
             data, clear = {**data, **counts}, (*clear, *counts)
         members.data = device.hasher.members(data, clear)

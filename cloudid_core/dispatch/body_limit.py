@@ -13,9 +13,9 @@ from ..effects import Instant
 from ..errors import Code, Refused
 from ..messages import Request, token_in
 from ..mounts import MountTable, mount_table
-from ..routing import Catalog, Route
+from ..routing import Catalog, Exchange, Route
 from ..tokens import is_known
-from .destination import destination_of
+from .destination import find_route
 
 PUBLIC: Final = 32 * 1024
 """Longest body in bytes for a route that needs no token."""
@@ -30,8 +30,9 @@ UNASKED: Final = PUBLIC
 async def body_limit(context: Context, catalog: Catalog, head: Request, now: Instant) -> int:
     """How many bytes the body of the request with this head may have. `Refused` when the head cannot be understood."""
     table = await mount_table(context.records)
-    route = destination_of(head, catalog, table.record).route
-    return await _limit(context, table.record, route, head, now)
+    exchange = Exchange(request=head, request_id="")
+    find_route(exchange, catalog, table.record)
+    return await _limit(context, table.record, exchange.route, head, now)
 
 
 async def check_body(context: Context, mounts: MountTable, route: Route | None, request: Request, now: Instant) -> None:

@@ -1,4 +1,4 @@
-"""Destination: what the method and the target of a request say, and the mount and the route that they lead to.
+"""Where a request leads: what its method and its target say, and the mount and the route that they name.
 
 A login must not read the table of mounts, nor look for its route in it. The targets of such routes follow from the
 table, so they are listed once for each version of it: `DirectRoutes`.
@@ -7,57 +7,83 @@ table, so they are listed once for each version of it: `DirectRoutes`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
-import msgspec
 from attrs import frozen
 
-from ..errors import Code
-from ..messages import METHODS, PREFIX, Request, Target, parse_target
+from ..errors import Code, Refused
+from ..messages import (
+    ADDRESSED,
+    METHODS,
+    PREFIX,
+    Operation,
+    check_namespace,
+    deadline_seconds,
+    flag,
+    operation_of,
+    split_target,
+    token_in,
+    wrap_ttl_in,
+)
 from ..mounts import Mount, MountTable
-from ..routing import Catalog, Route, methods_of, reason_of
+from ..routing import Catalog, Exchange, Route, methods_of, reason_of
+from ..settings import Settings
 from ..store import Found
+from ..values import without_tokens
 
 
-class Destination(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a target leads: a route with its captures, or the code that says why there is none.
-
-    `reason` says why a path is left out that an existing service has. `allow` are the methods of the path, where it has
-    others than the one that was used.
-    """
-
-    target: Target
-    mount: Mount | None = None
-    route: Route | None = None
-    captures: Mapping[str, str] = {}
-    failure: Code = Code.NO_HANDLER
-    reason: str = ""
-    allow: str = ""
-
-    def __repr__(self) -> str:
-        return f"<Destination of {self.target}>"
+def read_target(exchange: Exchange) -> None:
+    """Read what method and target ask for; `Refused` when they cannot be understood."""
+    request = exchange.request
+    path, query = split_target(request.target)
+    wants_help = request.method == "HELP" or flag(query, "help")
+    if flag(query, "scan"):
+        raise Refused(Code.UNSUPPORTED_OPERATION)
+    exchange.operation, exchange.is_head = (Operation.READ, False) if wants_help else operation_of(request, query)
+    exchange.ends_in_slash, exchange.wants_help = path.endswith("/"), wants_help
+    exchange.path = path.removesuffix("/")
+    exchange.shown_path = without_tokens(exchange.path)
+    exchange.query = {name: value for name, value in query.items() if name not in ("list", "help", "scan")}
 
 
-def destination_of(request: Request, catalog: Catalog, mounts: MountTable) -> Destination:
-    """Where a request leads. `Refused` when its method or target cannot be understood."""
-    return find_destination(parse_target(request), catalog, mounts)
-
-
-def find_destination(target: Target, catalog: Catalog, mounts: MountTable) -> Destination:
-    """Find the mount of a path, and in its component's table the route."""
-    at = mounts.route(target.path)
-    if at is None:
-        return Destination(target=target, reason=reason_of(target.path))
-    mount, rest = at
-    table = catalog.of(mount).routes
-    match = table.find(rest, target.operation)
+def find_route(exchange: Exchange, catalog: Catalog, mounts: MountTable) -> None:
+    """Find the mount of a path, and in its component's table the route. Raises `Refused` as `read_target` does."""
+    read_target(exchange)
+    operation, path = exchange.operation, exchange.path
+    exchange.mount, exchange.route, exchange.captures = None, None, {}
+    at = mounts.route(path)
+    if at is None or operation is None:
+        exchange.dead_end = Refused(Code.NO_HANDLER, reason_of(path))
+        return
+    exchange.mount, rest = at
+    table = catalog.of(exchange.mount).routes
+    match = table.find(rest, operation)
     if not isinstance(match, Code):
         route, captures = match
-        if not (target.is_head and route.has_side_effect):
-            return Destination(target=target, mount=mount, route=route, captures=captures)
+        if not (exchange.is_head and route.has_side_effect):
+            exchange.route, exchange.captures = route, captures
+            return
         match = Code.UNSUPPORTED_OPERATION
-    allow = methods_of(table.at(rest))
-    reason = reason_of(target.path) if match is Code.UNSUPPORTED_PATH else ""
-    return Destination(target=target, mount=mount, failure=match, reason=reason, allow=allow)
+    reason = reason_of(path) if match is Code.UNSUPPORTED_PATH else ""
+    exchange.dead_end = Refused(match, reason, allow=methods_of(table.at(rest)))
+
+
+def read_head(exchange: Exchange, settings: Settings) -> tuple[str, int, float]:
+    """The token that the headers show, for how many seconds the answer is to be wrapped (0: not), and how many seconds
+    the request may take. `Refused` when headers or path ask for what cannot be.
+    """
+    if exchange.ends_in_slash and exchange.operation is Operation.WRITE:
+        raise Refused(Code.MALFORMED_PATH, "cannot write to a path that ends in a slash")
+    headers = exchange.request.headers
+    if ADDRESSED.isdisjoint(headers):  # a login, mostly: to look once is quicker than to look for each
+        return "", 0, settings.request_deadline
+    seconds = deadline_seconds(headers, settings.request_deadline)
+    check_namespace(headers)
+    return token_in(headers), wrap_ttl_in(headers, settings.max_lease_ttl), seconds
+
+
+Place: TypeAlias = tuple[Operation, str, str, Mount, Route]
+"""Operation, path, the path for logs, mount and route, as an exchange has them."""
 
 
 @frozen
@@ -67,17 +93,16 @@ class DirectRoutes:
     mounts: Found[MountTable]
     expects: Mapping[str, int]
     """What a view of the table expects."""
-    destinations: Mapping[tuple[str, str], Destination]
+    places: Mapping[tuple[str, str], Place]
     """By method and target, in the one spelling that has neither a query nor an escape."""
 
     @classmethod
     def of(cls, mounts: Found[MountTable], catalog: Catalog) -> DirectRoutes:
         """List the direct routes of all mounts. Nothing that clients make up gets into it."""
-        requests = [
-            Request(method, f"{PREFIX}{mount.path}/{route.path}")
-            for mount in mounts.record.live
-            for route in catalog.of(mount).routes.on_views
-            for method in METHODS[route.operation]
-        ]
-        found = [(request, destination_of(request, catalog, mounts.record)) for request in requests]
-        return cls(mounts, mounts.expected, {(each.method, each.target): destination for each, destination in found})
+        places: dict[tuple[str, str], Place] = {}
+        for mount in mounts.record.live:
+            for route in catalog.of(mount).routes.on_views:
+                path = f"{mount.path}/{route.path}"
+                for method in METHODS[route.operation]:
+                    places[method, PREFIX + path] = route.operation, path, without_tokens(path), mount, route
+        return cls(mounts, mounts.expected, places)

@@ -25,7 +25,6 @@ from ..deadline import Deadline
 from ..effects import Record
 from ..errors import Code, Conflict, HostFailure, RecordFailed, Refused, StoreFailed
 from ..forms import (
-    NOTHING_GIVEN,
     ParsedFields,
     ignored,
     parse,
@@ -38,12 +37,9 @@ from ..messages import (
     WRITE,
     Answer,
     Operation,
-    ParsedRequest,
     Response,
-    Target,
+    body_of,
     countable_path,
-    parse_head,
-    parse_request,
     rate_limit_headers,
     render,
     token_in,
@@ -65,12 +61,14 @@ from ..routing import (
     LEFT_OUT_HEADERS,
     Call,
     Catalog,
+    Exchange,
     NoFields,
     PageForm,
     Route,
     RouteTable,
     help_about,
     help_about_mount,
+    role_in,
 )
 from ..store import Retries, keys
 from ..tokens import Caller, Issue, accessor_of, acl_of, principal_of
@@ -79,8 +77,7 @@ from ..values import fold
 from ..wrapping import check_waiting, wrap, wrapping_token
 from .audit_entry import request_entries
 from .body_limit import UNASKED, check_body
-from .destination import Destination, DirectRoutes, destination_of
-from .exchange import Exchange
+from .destination import DirectRoutes, find_route, read_head
 
 CREATE: Final = "create"
 UPDATE: Final = WRITE.value
@@ -91,18 +88,19 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
     if exchange.is_late:
         return await respond_without_store(StoreFailed("it did not answer in time"), context, catalog, exchange)
     direct: DirectRoutes | None = context.caches.direct_routes.peek(keys.MOUNTS)
-    view, found, retries = None, None, None
+    view = retries = None
     if direct is not None:
-        found = direct.destinations.get((exchange.request.method, exchange.request.target))
-        if found is not None:
-            view = View(direct.mounts, direct.expects, is_fresh=False)
+        place = direct.places.get((exchange.request.method, exchange.request.target))
+        if place is not None:
+            exchange.operation, exchange.path, exchange.shown_path, exchange.mount, exchange.route = place
+            view = View(direct.mounts, direct.expects, False)
     while True:
         try:
             view = view or await read_view(context, catalog)
         except (HostFailure, Refused) as failure:  # refused: the key ring is not to be opened any more
             return await respond_without_store(failure, context, catalog, exchange)
         try:
-            return await respond_by(view, context, catalog, exchange, found)
+            return await respond_by(view, context, catalog, exchange)
         except Conflict:
             if not exchange.rests_on_view:
                 raise
@@ -113,7 +111,7 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
             retries = retries or Retries(Deadline(exchange.time + exchange.seconds))
             await retries.pause()
         exchange.start_again()
-        view = found = None
+        view = None
 
 
 async def read_view(context: Context, catalog: Catalog) -> View:
@@ -135,74 +133,68 @@ async def respond_without_store(
     table = last_mount_table(context.records)
     if table is None:
         raise failure
-    found = destination_of(exchange.request, catalog, table.record)
-    exchange.target = found.target
-    if found.route is None or found.route.audited:
+    find_route(exchange, catalog, table.record)
+    if exchange.route is None or exchange.route.audited:
         raise failure
     return await respond_by(View(table, table.expected), context, catalog, exchange)
 
 
-async def respond_by(
-    view: View, context: Context, catalog: Catalog, exchange: Exchange, found: Destination | None = None
-) -> Response:
-    """The response to a request under this view, in which `found` is where it leads."""
-    mounts, request, now = view.mounts.record, exchange.request, exchange.time
+async def respond_by(view: View, context: Context, catalog: Catalog, exchange: Exchange) -> Response:
+    """The response to a request under this view."""
+    mounts, request, settings = view.mounts.record, exchange.request, context.settings
+    exchange.view = view
     if exchange.trail is None or exchange.trail.version != view.mounts.version:
         exchange.trail = audit_context(view) if mounts.entry_devices else None
-    quotas = last_quotas(context) if exchange.is_late else known_quotas(context, now)
+    quotas = last_quotas(context) if exchange.is_late else known_quotas(context, exchange.time)
     if quotas is None:
-        quotas = await read_quotas(context, now)
+        quotas = await read_quotas(context, exchange.time)
+    if exchange.route is None:
+        locate(exchange, catalog, mounts, context, quotas)
+    route = exchange.route
+    if route is not None and not route.audited:
+        exchange.trail = None
+    if limit := quotas.rate_limit_of(exchange.path):
+        await count_if_not_from_operator(context, mounts, quotas, limit, exchange)
+    token, wrap_ttl, seconds = read_head(exchange, settings)
+    if request.body_is_cut or len(request.body) > UNASKED:
+        await check_body(context, mounts, route, request, exchange.time)
+    exchange.body = body_of(request, exchange.operation, exchange.query, settings)
+    exchange.token, exchange.wrap_ttl, exchange.deadline = token, wrap_ttl, Deadline(exchange.time + seconds)
+    if route is not None:
+        exchange.role = role_in(route, exchange.captures, exchange.body)
+    if exchange.wants_help:
+        answer = await explain(context, catalog, mounts, exchange)
+        return render(answer, request_id=exchange.request_id, mount_type="")
+    if route is None:
+        await identify(context, mounts, exchange)
+        authorise(exchange, exchange.capability)
+        raise exchange.dead_end or Refused(Code.NO_HANDLER)
+    if not route.public:
+        await identify(context, mounts, exchange)
+    elif route.optional_token or (wrap_ttl and not route.gives_token):
+        await identify_if_possible(route, context, mounts, exchange)
+    return await execute(Call(context, exchange), route, quotas, catalog)
+
+
+def locate(exchange: Exchange, catalog: Catalog, mounts: MountTable, context: Context, quotas: Quotas) -> None:
+    """Find where a request leads. One that cannot be understood counts by what can be read of its path."""
     try:
-        found = found or destination_of(request, catalog, mounts)
+        find_route(exchange, catalog, mounts)
     except Refused:
-        if limit := quotas.rate_limit_of(countable_path(request.target)):
+        if limit := quotas.rate_limit_of(countable_path(exchange.request.target)):
             count_request(context, quotas, limit, exchange)
         raise
-    mount, route = found.mount, found.route
-    exchange.leads_to(found.target, mount, route)
-    if limit := quotas.rate_limit_of(found.target.path):
-        try:
-            count_request(context, quotas, limit, exchange)
-        except Refused:
-            if not await is_from_operator(context, mounts, found.target, exchange):
-                raise
-    head = parse_head(request, found.target, context.settings)
-    if request.body_is_cut or len(request.body) > UNASKED:
-        await check_body(context, mounts, route, request, now)
-    parsed = parse_request(request, found.target, head, context.settings)
-    exchange.says(parsed, route, found.captures)
-    if found.target.wants_help:
-        answer = await explain(context, catalog, mounts, found, parsed, exchange)
-        return render(answer, request_id=exchange.request_id, mount_type="")
-    caller: Caller | None = None
-    if route is None or not route.public:
-        caller = await identify(context, mounts, parsed, exchange)
-    elif route.optional_token or (parsed.wrap_ttl and not route.gives_token):
-        caller = await identify_if_possible(route, context, mounts, parsed, exchange)
-    if route is None or mount is None:
-        authorise(caller, parsed, found.target.capability)
-        raise Refused(found.failure, found.reason, allow=found.allow)
-    call = Call(
-        context=context,
-        mount=mount,
-        captures=found.captures,
-        given=NOTHING_GIVEN,
-        body=parsed.body,
-        caller=caller,
-        shown_token=parsed.token,
-        is_late=exchange.is_late,
-        remote_address=request.remote_address,
-        deadline=Deadline(now + head.seconds),
-        now=now,
-        request_id=exchange.request_id,
-        view=view,
-        operation=route.operation,
-        trail=exchange.trail,
-        proven=exchange.proven,
-        held=exchange.held,
-        headers=request.headers,
-    )
-    return await execute(call, route, parsed, quotas, exchange, catalog)
+
+
+async def count_if_not_from_operator(
+    context: Context, mounts: MountTable, quotas: Quotas, limit: RateLimit, exchange: Exchange
+) -> None:
+    """Count a request; a refusal does not hold for an operator who may change the quotas."""
+    try:
+        count_request(context, quotas, limit, exchange)
+    except Refused:
+        if not await is_from_operator(context, mounts, exchange):
+            raise
 
 
 def audit_context(view: View) -> AuditContext:
@@ -223,26 +215,26 @@ def count_request(context: Context, quotas: Quotas, limit: RateLimit, exchange: 
     exchange.counted_by += (limit,)
 
 
-async def is_from_operator(context: Context, mounts: MountTable, target: Target, exchange: Exchange) -> bool:
+async def is_from_operator(context: Context, mounts: MountTable, exchange: Exchange) -> bool:
     """Return whether a request that a quota refuses is about quotas, with a token that may send it.
 
     Without this, an operator who wrote quotas that refuse everything could not take them back.
     """
-    if exchange.is_late or not fold(target.path).startswith(QUOTA_PATHS):
+    if exchange.is_late or not fold(exchange.path).startswith(QUOTA_PATHS):
         return False
     request, now = exchange.request, exchange.time
     token = token_in(request.headers)
     if not token or not may_look_at_operator(context, request.remote_address, now):
         return False
     acl = await acl_of(context, mounts, token, request.remote_address, now)
-    return acl is not None and acl.allows(target.capability, target.path)
+    return acl is not None and acl.allows(exchange.capability, exchange.path)
 
 
-async def identify(context: Context, mounts: MountTable, parsed: ParsedRequest, exchange: Exchange) -> Caller:
+async def identify(context: Context, mounts: MountTable, exchange: Exchange) -> Caller:
     """Who sent the request; `PERMISSION_DENIED` without a good token."""
-    if not parsed.token:
+    if not exchange.token:
         refuse_by_header(exchange.request.headers)
-    caller = await authenticate(context, mounts, parsed.token, exchange.request.remote_address, exchange.time)
+    caller = await authenticate(context, mounts, exchange.token, exchange.request.remote_address, exchange.time)
     exchange.caller = caller
     if exchange.trail is not None:
         exchange.caller_accessor = accessor_of(context, caller.token)
@@ -256,65 +248,72 @@ def refuse_by_header(headers: Mapping[str, str]) -> None:
             raise Refused(Code.PERMISSION_DENIED, reason)
 
 
-async def identify_if_possible(
-    route: Route, context: Context, mounts: MountTable, parsed: ParsedRequest, exchange: Exchange
-) -> Caller | None:
-    """Who sent a request to a public route, if its token is good. Without a good token nothing is wrapped.
+async def identify_if_possible(route: Route, context: Context, mounts: MountTable, exchange: Exchange) -> None:
+    """Find out who sent a request to a public route, if its token is good. Without a good token nothing is wrapped.
 
     A route that is not audited tells the state of this node, even if the store cannot tell whose the token is.
     """
-    if parsed.token and not exchange.is_late:
+    if exchange.token and not exchange.is_late:
         try:
-            return await identify(context, mounts, parsed, exchange)
+            await identify(context, mounts, exchange)
+            return
         except Refused:
             pass
         except HostFailure:
             if route.audited:
                 raise
             context.node.last_read_failed = True
-    if parsed.wrap_ttl:
+    if exchange.wrap_ttl:
         raise Refused(Code.WRAPPING_NOT_ALLOWED)
-    return None
 
 
-async def execute(
-    call: Call, route: Route, parsed: ParsedRequest, quotas: Quotas, exchange: Exchange, catalog: Catalog
-) -> Response:
+async def execute(call: Call, route: Route, quotas: Quotas, catalog: Catalog) -> Response:
     """Run the program of a route for a caller who may, and wrap its answer where the request asks for that."""
+    exchange = call.exchange
     if not (route.public or route.any_token):
-        capability = await needed_capability(route, call) if route.exists else parsed.target.capability
-        authorise(call.caller, parsed, capability, route.form)
-        route = tracking(call, route, parsed, catalog)
-    if exchange.role and (limit := quotas.rate_limit_of(parsed.target.path, exchange.role)):
+        capability = await needed_capability(route, call) if route.exists else exchange.capability
+        authorise(exchange, capability, route.form)
+        route = tracking(call, route, catalog)
+    if exchange.role and (limit := quotas.rate_limit_of(exchange.path, exchange.role)):
         count = partial(count_request, call.context, quotas, limit, exchange)
         if route.gives_token:
             call.count_role = count  # before the token is accepted, the quota would show which roles have one
         else:
             count()
-    if parsed.body or route.requires_all:
-        call.given = read_form(route, parsed.body)
-    wrapping: Issue | None = None
-    if parsed.wrap_ttl and route.is_plain:
-        raise Refused(Code.WRAPPING_NOT_ALLOWED)
-    if parsed.wrap_ttl and not parsed.target.is_head:
-        path, ttl, wrapped_by, wrapped_for = parsed.target.path, parsed.wrap_ttl, "", ""
-        if call.caller is not None:
-            wrapped_by, wrapped_for = call.caller.token.id, await counted_principal(call, call.caller)
-            await check_waiting(call.context, wrapped_by, wrapped_for, call.now)
-        wrapping = await wrapping_token(call.context, path, ttl, call.deadline.at, wrapped_by, wrapped_for)
-        call.wrapping = wrapping.token
+    if exchange.body or route.requires_all:
+        call.given = read_form(route, exchange.body)
+    wrapping = await wrapping_of(call, route) if exchange.wrap_ttl else None
     if exchange.trail is not None and not exchange.trail.is_received:
         await Record(exchange.received(request_entries(exchange)))
         exchange.trail.is_received = True
     exchange.is_executed = True
     answer = exchange.unwrapped = complete(await route.program(call), route, call)
-    response = render(answer, request_id=exchange.request_id, mount_type=call.mount.shown_type, held=call.held)
+    held = exchange.held
+    response = render(answer, request_id=exchange.request_id, mount_type=call.mount.shown_type, held=held)
     if wrapping is not None and answer.can_be_wrapped:
-        answer = await wrap(call.context, answer, response.body, wrapping, call.held)
-        response = render(answer, request_id="", mount_type="", held=call.held)
+        answer = await wrap(call.context, answer, response.body, wrapping, held)
+        response = render(answer, request_id="", mount_type="", held=held)
         response = replace(response, request_id=exchange.request_id)
     exchange.answer = answer
     return response
+
+
+async def wrapping_of(call: Call, route: Route) -> Issue | None:
+    """Make the token that will stand for the answer; `None` for a request that wants no body."""
+    if route.is_plain:
+        raise Refused(Code.WRAPPING_NOT_ALLOWED)
+    exchange = call.exchange
+    if exchange.is_head:
+        return None
+    wrapped_by, wrapped_for = "", ""
+    if exchange.caller is not None:
+        wrapped_by, wrapped_for = exchange.caller.token.id, await counted_principal(call, exchange.caller)
+        await check_waiting(call.context, wrapped_by, wrapped_for, call.now)
+    wrapping = await wrapping_token(
+        call.context, exchange.path, exchange.wrap_ttl, call.deadline.at, wrapped_by, wrapped_for
+    )
+    call.wrapping = wrapping.token
+    return wrapping
 
 
 async def counted_principal(call: Call, caller: Caller) -> str:
@@ -334,9 +333,9 @@ async def needed_capability(route: Route, call: Call) -> str:
     return route.operation.value if exists else CREATE
 
 
-def tracking(call: Call, route: Route, parsed: ParsedRequest, catalog: Catalog) -> Route:
+def tracking(call: Call, route: Route, catalog: Catalog) -> Route:
     """The route, with a program that also records the maker of an object, where it makes or deletes one."""
-    track = tracked(call, route, catalog.of(call.mount).routes, parsed.target.path)
+    track = tracked(call, route, catalog.of(call.mount).routes, call.exchange.path)
     if track is None:
         return route
     if track.folder_id and not call.token.acl.allows(UPDATE, f"{SYSTEM.path}/{APPLIED}/{track.folder_id}"):
@@ -344,41 +343,34 @@ def tracking(call: Call, route: Route, parsed: ParsedRequest, catalog: Catalog) 
     return evolve(route, program=track.answer)
 
 
-def authorise(caller: Caller | None, parsed: ParsedRequest, capability: str, form: type = NoFields) -> None:
+def authorise(exchange: Exchange, capability: str, form: type = NoFields) -> None:
     """Refuse what the caller's policies do not allow, `sudo` for protected paths included."""
-    if caller is None:
-        raise Refused(Code.PERMISSION_DENIED)
-    fields = spellings_of(form)
-    if not caller.acl.allows(capability, parsed.target.path, parsed.body, parsed.wrap_ttl, fields):
+    caller = exchange.caller
+    if caller is None or not caller.acl.allows(
+        capability, exchange.path, exchange.body, exchange.wrap_ttl, spellings_of(form)
+    ):
         raise Refused(Code.PERMISSION_DENIED)
 
 
-async def explain(
-    context: Context,
-    catalog: Catalog,
-    mounts: MountTable,
-    found: Destination,
-    parsed: ParsedRequest,
-    exchange: Exchange,
-) -> Answer:
+async def explain(context: Context, catalog: Catalog, mounts: MountTable, exchange: Exchange) -> Answer:
     """Help about a path, for callers who may do anything there; no program of a route runs.
 
     The path of a mount lists the paths in it, for callers who may do anything below it.
     """
-    path, mount = found.target.path, found.mount
+    path, mount = exchange.path, exchange.mount
     table = catalog.of(mount).routes if mount else RouteTable(())
     if mount is not None and path.removesuffix("/") == mount.path:
-        if not (await identify(context, mounts, parsed, exchange)).acl.reaches(mount.path):
+        if not (await identify(context, mounts, exchange)).acl.reaches(mount.path):
             raise Refused(Code.PERMISSION_DENIED)
         return Answer(data=help_about_mount(table.routes), plain=True)
     rows = table.at(path.removeprefix(mount.path).removeprefix("/")) if mount else ()
     if not any(row.public for row in rows):
-        acl = (await identify(context, mounts, parsed, exchange)).acl
+        acl = (await identify(context, mounts, exchange)).acl
         granted = acl.capabilities(path) | acl.capabilities(f"{path}/")
         if not (granted - DENY or any(row.any_token for row in rows)):
             raise Refused(Code.PERMISSION_DENIED)
     if not rows:
-        raise Refused(found.failure, found.reason)
+        raise exchange.dead_end or Refused(Code.NO_HANDLER)
     return Answer(data=help_about(rows), plain=True)
 
 

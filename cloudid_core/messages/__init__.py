@@ -2,16 +2,19 @@
 
 from .operations import DELETE, LIST, METHODS, READ, WRITE, Operation
 from .request import (
+    ADDRESSED,
     PREFIX,
     UNAUDITED_HEADERS,
-    ParsedRequest,
-    Target,
+    body_of,
+    check_namespace,
     countable_path,
-    parse_head,
-    parse_request,
-    parse_target,
+    deadline_seconds,
+    flag,
+    operation_of,
     patience,
+    split_target,
     token_in,
+    wrap_ttl_in,
 )
 from .response import (
     ACCEPTED,

@@ -9,12 +9,18 @@ from typing import Final
 
 
 class Operation(Enum):
-    """What a request does. Several methods may ask for one operation."""
+    """What a request does. Several methods may ask for one operation.
+
+    `capability` is the one that it needs; it names the operation in events and audit entries too.
+    """
 
     READ = "read"
     LIST = "list"
     WRITE = "update"
     DELETE = "delete"
+
+    def __init__(self, capability: str) -> None:
+        self.capability = capability
 
 
 READ, LIST, WRITE, DELETE = Operation

@@ -1,18 +1,15 @@
-"""Requests: path, operation, parameters and token, parsed from the raw message within limits."""
+"""Requests: path, operation, parameters and token, read from the raw message within limits."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
-import msgspec
-
 from ..errors import Code, Refused
 from ..settings import Settings
-from ..values import boolean, duration, json_text, without_tokens
+from ..values import boolean, duration, json_text
 from .operations import Operation
 from .response import Request
 
@@ -27,107 +24,28 @@ WRAP_HEADERS: Final = ("x-service-wrap-ttl", "x-vault-wrap-ttl")
 UNAUDITED_HEADERS: Final = frozenset({*TOKEN_HEADERS, "authorization", "proxy-authorization", "cookie", *WRAP_HEADERS})
 """Headers that never go on record: they may hold a token, or entries tell what they say."""
 
-_ADDRESSED: Final = frozenset({*TOKEN_HEADERS, "authorization", *WRAP_HEADERS, NAMESPACE_HEADER, DEADLINE_HEADER})
-"""Headers that say something to `parse_head`."""
+ADDRESSED: Final = frozenset({*TOKEN_HEADERS, "authorization", *WRAP_HEADERS, NAMESPACE_HEADER, DEADLINE_HEADER})
+"""Headers that say something to the service."""
 
 FORM: Final = "application/x-www-form-urlencoded"
 MERGE_PATCH: Final = "application/merge-patch+json"
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """What method and target of a request say: they alone decide where it leads."""
-
-    path: str
-    """Without a slash at its end."""
-    shown_path: str
-    """The path for logs and audit."""
-    operation: Operation
-    query: Mapping[str, Any]
-    ends_in_slash: bool = False
-    is_head: bool = False
-    wants_help: bool = False
-
-    def __repr__(self) -> str:
-        return f"<Target {self.operation.name} {self.shown_path}>"
-
-    @cached_property
-    def capability(self) -> str:
-        """The capability that the operation needs; it names the operation in events and audit entries too."""
-        return self.operation.value
-
-
-class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What the headers of a request say."""
-
-    token: str = ""
-    wrap_ttl: int = 0
-    """For how many seconds the answer is to be wrapped; 0: not."""
-    seconds: float
-    """How long the request may take."""
-
-    def __repr__(self) -> str:
-        return f"<Head of a request for {self.seconds} s>"
-
-
-class ParsedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request, understood as far as that is possible without looking anything up."""
-
-    target: Target
-    body: Mapping[str, Any]
-    token: str
-    wrap_ttl: int = 0
-    """For how many seconds the answer is to be wrapped; 0: not."""
-
-    def __repr__(self) -> str:
-        return f"<ParsedRequest {self.target.operation.name} {self.target.shown_path}>"
-
-
-def parse_target(request: Request) -> Target:
-    """What a request asks for; `Refused` when its method or target cannot be understood."""
-    path, query = _split(request.target)
-    wants_help = request.method == "HELP" or _flag(query, "help")
-    if _flag(query, "scan"):
-        raise Refused(Code.UNSUPPORTED_OPERATION)
-    operation, is_head = (Operation.READ, False) if wants_help else _operation(request, query)
-    ends_in_slash = path.endswith("/")
-    path = path.removesuffix("/")
-    return Target(
-        path=path,
-        shown_path=without_tokens(path),
-        operation=operation,
-        query={name: value for name, value in query.items() if name not in ("list", "help", "scan")},
-        ends_in_slash=ends_in_slash,
-        is_head=is_head,
-        wants_help=wants_help,
-    )
-
-
-def parse_head(request: Request, target: Target, settings: Settings) -> Head:
-    """What the headers of a request with this target say; `Refused` when they, or the path, ask for what cannot be."""
-    if target.ends_in_slash and target.operation is Operation.WRITE:
-        raise Refused(Code.MALFORMED_PATH, "cannot write to a path that ends in a slash")
-    headers = request.headers
-    if _ADDRESSED.isdisjoint(headers):  # a login, mostly: to look once is quicker than to look for each
-        return Head(seconds=settings.request_deadline)
-    seconds = deadline_seconds(headers, settings.request_deadline)
-    _check_namespace(headers)
-    return Head(token=token_in(headers), wrap_ttl=wrap_ttl_in(headers, settings.max_lease_ttl), seconds=seconds)
-
-
-def parse_request(request: Request, target: Target, head: Head, settings: Settings) -> ParsedRequest:
-    """A request with this target and head, with its body; `Refused` when that cannot be understood."""
-    body = target.query
-    if target.operation is Operation.WRITE:
+def body_of(
+    request: Request, operation: Operation | None, query: Mapping[str, Any], settings: Settings
+) -> Mapping[str, Any]:
+    """The parameters of a request: what its body says, or its query; `Refused` when the body cannot be understood."""
+    if operation is Operation.WRITE:
         try:
-            body = parse_body(request.body, settings.body_limit)
+            return parse_body(request.body, settings.body_limit)
         except Refused as refusal:
             if refusal.code is Code.MALFORMED_JSON and _media_type(request.headers) == FORM:
                 raise Refused(Code.MALFORMED_JSON, "the body is a form, send JSON") from None
             raise
-    elif target.operation is Operation.DELETE and request.body:
-        body = {**body, **parse_body(request.body, settings.body_limit)}
-    return ParsedRequest(target=target, body=body, token=head.token, wrap_ttl=head.wrap_ttl)
+    if operation is Operation.DELETE and request.body:
+        return {**query, **parse_body(request.body, settings.body_limit)}
+    return query
 
 
 def countable_path(target: str) -> str:
@@ -135,7 +53,8 @@ def countable_path(target: str) -> str:
     return unquote(target[:TARGET_LIMIT].partition("?")[0].removeprefix(PREFIX)).strip("/")
 
 
-def _split(target: str) -> tuple[str, dict[str, Any]]:
+def split_target(target: str) -> tuple[str, dict[str, Any]]:
+    """The path of a target and its query; `Refused` when it cannot be understood."""
     if len(target) > TARGET_LIMIT:
         raise Refused(Code.TARGET_TOO_LONG)
     raw_path, _, raw_query = target.partition("?")
@@ -175,10 +94,11 @@ def _query(raw: str) -> dict[str, Any]:
     return query
 
 
-def _operation(request: Request, query: Mapping[str, Any]) -> tuple[Operation, bool]:
+def operation_of(request: Request, query: Mapping[str, Any]) -> tuple[Operation, bool]:
+    """What a method asks for, and whether it wants no body; `Refused` for one that is not offered."""
     match request.method:
         case "GET" | "HEAD":
-            return (Operation.LIST if _flag(query, "list") else Operation.READ), request.method == "HEAD"
+            return (Operation.LIST if flag(query, "list") else Operation.READ), request.method == "HEAD"
         case "LIST":
             return Operation.LIST, False
         case "POST" | "PUT":
@@ -191,9 +111,12 @@ def _operation(request: Request, query: Mapping[str, Any]) -> tuple[Operation, b
             raise Refused(Code.UNSUPPORTED_OPERATION)
 
 
-def _flag(query: Mapping[str, Any], name: str) -> bool:
+def flag(query: Mapping[str, Any], name: str) -> bool:
+    """A parameter of the query that is on or off."""
+    if name not in query:
+        return False
     try:
-        return boolean(query.get(name, False))
+        return boolean(query[name])
     except ValueError as error:
         raise Refused(Code.FIELD_INVALID, f'"{name}" {error}') from None
 
@@ -265,6 +188,7 @@ def wrap_ttl_in(headers: Mapping[str, str], most: int) -> int:
     return 0
 
 
-def _check_namespace(headers: Mapping[str, str]) -> None:
+def check_namespace(headers: Mapping[str, str]) -> None:
+    """Refuse a request for a namespace: there is none but the root."""
     if headers.get(NAMESPACE_HEADER, "").strip("/") not in ("", "root"):
         raise Refused(Code.NAMESPACE_UNKNOWN)  # no 404: existing clients drop the text of one

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 import msgspec
 from attrs import frozen
 from msgspec.structs import replace
 
-from ..audit import AuditContext
 from ..context import Context, Due
 from ..deadline import Deadline
 from ..effects import ABSENT, Instant, Program
 from ..errors import Code, Refused, without_provider_code
-from ..forms import INTEGER, SHORT, ParsedFields, Schema, bounded, defaults_of, setting
-from ..messages import METHODS, NO_HEADERS, READ, WRITE, Answer, Operation
+from ..forms import INTEGER, NOTHING_GIVEN, SHORT, ParsedFields, Schema, bounded, defaults_of, setting
+from ..messages import METHODS, READ, WRITE, Answer, Operation
 from ..mounts import Mount, View
 from ..store import NO_CHANGES, Changes, Found
 from ..tokens import Caller, Token
 from ..values import name as parse_name
 from .answers import CHOSEN, DONE, ENVELOPE, KEYS, PLAIN, Answers
+
+if TYPE_CHECKING:
+    from .exchange import Exchange
 
 F = TypeVar("F")
 NOBODY: Final = ""
@@ -56,8 +58,6 @@ class Proven(msgspec.Struct):
     """Id of the machine as the JWT has it; empty if it names none."""
     case: object = None
     """All that the login was decided on, without its JWT, once that is known."""
-    weight: int = 1
-    """What `case` weighs once it is remembered: bytes of the role's entry."""
     lacks_role: bool = False
     """The JWT is accepted, and the role that the login names does not exist, as far as is known."""
     has_invalid_form: bool = False
@@ -115,38 +115,75 @@ def reason_for(caller: Caller | None, mount: Mount | None, reason: str) -> str:
     return reason if may_read_config(caller, mount) else without_provider_code(reason)
 
 
-class Call(msgspec.Struct, kw_only=True):
-    """One request that found its route. Once its program runs, nothing of it changes."""
+class Call(msgspec.Struct):
+    """What the program of a route is handed: the exchange that found it, and what only such an exchange has."""
 
     context: Context
-    mount: Mount
-    captures: Mapping[str, str]
-    given: ParsedFields
-    body: Mapping[str, Any]
-    caller: Caller | None
-    remote_address: str
-    deadline: Deadline
-    now: Instant
-    request_id: str
-    view: View
-    """What the request rests on."""
-    operation: Operation = Operation.WRITE
-    trail: AuditContext | None = None
-    """Takes the checks of a decision, where the request is audited."""
-    headers: Mapping[str, str] = NO_HEADERS
-    """Of the request, with names in lower case."""
-    proven: Proven = msgspec.field(default_factory=Proven)
-    """Takes whom a login's JWT is about."""
-    held: Held = msgspec.field(default_factory=Held)
-    """Takes what the program is about to create."""
-    shown_token: str = ""
-    """The text of the token that came with the request, good or not."""
+    exchange: Exchange
+    given: ParsedFields = NOTHING_GIVEN
+    """The fields of the route's form that were given."""
     count_role: Callable[[], None] | None = None
     """Counts a login against the quota of its role, once the mount has accepted its token; `None` without a quota."""
-    is_late: bool = False
-    """Whether its time is over, so that the token was not looked up."""
     wrapping: Token | None = None
     """The token that will stand for the answer, where it is to be wrapped; it is not in the store yet."""
+
+    @property
+    def mount(self) -> Mount:
+        mount: Mount = self.exchange.mount  # type: ignore[assignment]  # a call has found its route
+        return mount
+
+    @property
+    def view(self) -> View:
+        """What the request rests on."""
+        view: View = self.exchange.view  # type: ignore[assignment]  # as above
+        return view
+
+    @property
+    def captures(self) -> Mapping[str, str]:
+        return self.exchange.captures
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        return self.exchange.body
+
+    @property
+    def caller(self) -> Caller | None:
+        return self.exchange.caller
+
+    @property
+    def remote_address(self) -> str:
+        return self.exchange.request.remote_address
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Of the request, with names in lower case."""
+        return self.exchange.request.headers
+
+    @property
+    def now(self) -> Instant:
+        return self.exchange.time
+
+    @property
+    def deadline(self) -> Deadline:
+        return self.exchange.deadline
+
+    @property
+    def request_id(self) -> str:
+        return self.exchange.request_id
+
+    @property
+    def operation(self) -> Operation | None:
+        return self.exchange.operation
+
+    @property
+    def proven(self) -> Proven:
+        """Takes whom a login's JWT is about."""
+        return self.exchange.proven
+
+    @property
+    def held(self) -> Held:
+        """Takes what the program is about to create."""
+        return self.exchange.held
 
     def __repr__(self) -> str:
         return f"<Call {self.request_id} at {self.mount.path}>"

@@ -76,7 +76,7 @@ async def read_metrics(call: Call) -> Answer:
     """Tells all metrics, as JSON or as Prometheus text; without a token only where `metrics_access` says so."""
     if call.context.settings.metrics_access != ANYBODY:
         caller = call.caller
-        if caller is None and call.shown_token and (call.is_late or call.context.node.last_read_failed):
+        if caller is None and call.exchange.token and (call.exchange.is_late or call.context.node.last_read_failed):
             raise Refused(Code.STORE_UNAVAILABLE)  # nobody knows whose the token is
         if caller is None or not caller.acl.allows(READ.value, f"{SYSTEM.path}/metrics"):
             raise Refused(Code.PERMISSION_DENIED)

@@ -83,7 +83,8 @@ def note_login(caches: Caches, answered: RequestAnswered, proven: Proven) -> Non
         caches.admitted_logins.append((answered, proven.case))
         return
     login = RecentLogin(replace(answered, audit=None), proven.case)
-    caches.refused_logins.put(login.key, login.after(caches.refused_logins.get(login.key)), proven.weight)
+    weight = proven.case.weight if isinstance(proven.case, Case) else 1
+    caches.refused_logins.put(login.key, login.after(caches.refused_logins.get(login.key)), weight)
 
 
 LOGIN: Final = schemas.members(

@@ -141,7 +141,8 @@ async def _on_config(call: Call, operation: Operation) -> Answer:
     if isinstance(found, Code):
         raise Refused(found)
     route, _captures = found
-    return await route.program(replace(call, mount=mount, captures={}, given=parse(route.form, call.body)))
+    exchange = replace(call.exchange, mount=mount, captures={})
+    return await route.program(replace(call, exchange=exchange, given=parse(route.form, call.body)))
 
 
 async def _found(call: Call) -> tuple[Mount, Remains]:

@@ -91,7 +91,7 @@ async def rewrap(call: Call) -> Answer:
 
 async def _find(call: Call) -> tuple[Found[Token], Found[Wrapped]]:
     """A wrapping token that was not used, and what it stands for."""
-    shown = call.form(WrappingForm).token or call.shown_token
+    shown = call.form(WrappingForm).token or call.exchange.token
     known = await find_by_text(call.context, shown)
     token = await find_token(call.context, known.id) if known and known.is_wrapping else None
     if token is not None and token.record.is_alive(call.now):

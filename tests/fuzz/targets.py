@@ -30,9 +30,6 @@ from cloudid_core.messages.request import (
     MERGE_PATCH,
     deadline_seconds,
     parse_body,
-    parse_head,
-    parse_request,
-    parse_target,
     token_in,
     wrap_ttl_in,
 )
@@ -56,6 +53,7 @@ from tests.core.policies.test_hcl import in_the_second_version, read_by_the_libr
 from tests.core.provider import test_compute as machines
 from tests.core.provider.cloud import TENANT, Setting
 from tests.core.tokens.test_batch import RING, SEALED, TOKEN
+from tests.exchanges import read
 from tests.minting import GROUP, HEADER, SUBSCRIPTION, VM, new_caches, said
 from tests.servers.audit.test_verify import DEVICE, log
 from tests.servers.test_reader import BODY_LIMIT, FRAGMENTS, SHORT_STREAMS
@@ -124,15 +122,14 @@ def parsed_request(raw: bytes) -> object:
     headers = {"content-type": media_type.decode("latin-1")}
     for name in ("x-vault-token", "x-vault-wrap-ttl", "x-service-deadline", "authorization"):
         headers[name] = wait.decode("latin-1")
-    for read in (lambda: deadline_seconds(headers, 90.0), lambda: wrap_ttl_in(headers, 600)):
+    for seconds in (lambda: deadline_seconds(headers, 90.0), lambda: wrap_ttl_in(headers, 600)):
         with suppress(Refused):
-            assert 0 <= read() <= 600
+            assert 0 <= seconds() <= 600
     assert len(token_in(headers)) <= len(wait)
     request = Request(
         method.decode("latin-1"), target.decode("latin-1"), {"content-type": headers["content-type"]}, body
     )
-    parsed = parse_target(request)
-    return parse_request(request, parsed, parse_head(request, parsed, SETTINGS), SETTINGS)
+    return read(request, SETTINGS)
 
 
 # JSON

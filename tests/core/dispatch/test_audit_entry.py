@@ -10,11 +10,10 @@ import pytest
 
 from cloudid_core.audit.device import AuditContext, Check, Decision, Device
 from cloudid_core.dispatch.audit_entry import _checks, response_entries
-from cloudid_core.dispatch.exchange import Exchange
 from cloudid_core.events import Event, RequestAnswered, RequestReceived
 from cloudid_core.messages.operations import Operation
-from cloudid_core.messages.request import ParsedRequest, Target
 from cloudid_core.messages.response import Answer, Request
+from cloudid_core.routing.exchange import Exchange
 from tests.installation import Installation
 from tests.logins import configure_logins, login_form
 from tests.tokens import create_token, look_up_self, new_token
@@ -197,13 +196,13 @@ def test_only_what_grows_with_a_list_is_counted() -> None:
 
 def elided(operation: str, data: dict[str, Any]) -> Any:
     """The data of an answer as a device that elides lists gets it."""
-    target = Target(operation=Operation(operation), path="x", shown_path="x", query={})
     exchange = Exchange(
         request=Request("GET", "/v1/x"),
         request_id="",
         time=0.0,
-        target=target,
-        parsed=ParsedRequest(target=target, body={}, token=""),
+        operation=Operation(operation),
+        path="x",
+        shown_path="x",
         answer=Answer(data=data),
         trail=AuditContext((ELIDING,), (ELIDING,), {}, 1),
     )

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudid_core.catalog import CATALOG
-from cloudid_core.dispatch.destination import Destination, DirectRoutes, destination_of, find_destination
+from cloudid_core.dispatch.destination import DirectRoutes
 from cloudid_core.errors import Code, Refused
-from cloudid_core.messages.request import parse_target
 from cloudid_core.messages.response import Request
 from cloudid_core.mounts import MountTable, default_mounts
 from cloudid_core.store.records import Found
+from tests.exchanges import routed
 from tests.installation import Installation
 from tests.logins import configure_logins
 
@@ -40,23 +40,25 @@ targets = st.builds("/v1/{}{}".format, st.sampled_from(PATHS), st.sampled_from(E
 requests = st.builds(Request, st.sampled_from(METHODS), targets)
 
 
-def outcome(request: Request, mounts: Found[MountTable]) -> Destination | tuple[str, ...]:
+def outcome(request: Request, mounts: Found[MountTable]) -> tuple[object, ...]:
     try:
-        return destination_of(request, CATALOG, mounts.record)
+        found = routed(request, mounts.record)
     except Refused as refused:
         return tuple(problem.text for problem in refused.problems)
+    plain = not (found.captures or found.query or found.is_head or found.wants_help or found.ends_in_slash)
+    return plain, found.operation, found.path, found.shown_path, found.mount, found.route
 
 
 @given(requests, st.sampled_from([MOUNTS, WITHOUT_CLOUD]))
 def test_a_direct_route_leads_where_its_target_does(request: Request, mounts: Found[MountTable]) -> None:
-    direct = DirectRoutes.of(mounts, CATALOG).destinations.get((request.method, request.target))
-    assert direct is None or direct == outcome(request, mounts)
+    direct = DirectRoutes.of(mounts, CATALOG).places.get((request.method, request.target))
+    assert direct is None or (True, *direct) == outcome(request, mounts)
 
 
 def test_the_direct_routes_are_those_of_logins_in_their_one_plain_spelling() -> None:
     direct = DirectRoutes.of(MOUNTS, CATALOG)
-    assert set(direct.destinations) == {("POST", "/v1/auth/cloud/login"), ("PUT", "/v1/auth/cloud/login")}
-    assert not DirectRoutes.of(WITHOUT_CLOUD, CATALOG).destinations
+    assert set(direct.places) == {("POST", "/v1/auth/cloud/login"), ("PUT", "/v1/auth/cloud/login")}
+    assert not DirectRoutes.of(WITHOUT_CLOUD, CATALOG).places
 
 
 def test_direct_routes_are_listed_once_for_each_table_of_mounts() -> None:
@@ -68,7 +70,7 @@ def test_direct_routes_are_listed_once_for_each_table_of_mounts() -> None:
     world.must("POST", "sys/auth/other", {"type": "cloud"})
     world.ask("GET", "sys/mounts")
     (second,) = world.context.caches.direct_routes.values()
-    assert ("POST", "/v1/auth/other/login") in second.destinations
+    assert ("POST", "/v1/auth/other/login") in second.places
 
 
 def test_a_mount_that_is_disabled_answers_no_longer() -> None:
@@ -84,5 +86,7 @@ def test_a_mount_that_is_disabled_answers_no_longer() -> None:
 
 
 def test_a_head_of_a_route_with_a_side_effect_leads_nowhere() -> None:
-    place = find_destination(parse_target(Request("HEAD", "/v1/cloud/creds/web")), CATALOG, MOUNTS.record)
-    assert (place.route, place.failure, place.allow) == (None, Code.UNSUPPORTED_OPERATION, "GET")
+    place = routed(Request("HEAD", "/v1/cloud/creds/web"), MOUNTS.record)
+    assert place.route is None
+    assert place.dead_end is not None
+    assert (place.dead_end.code, place.dead_end.allow) == (Code.UNSUPPORTED_OPERATION, "GET")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from cloudid_core.catalog import CATALOG
-from cloudid_core.dispatch.destination import Destination, find_destination
 from cloudid_core.dispatch.dispatch import authorise, read_form
 from cloudid_core.errors import Code, Refused
-from cloudid_core.messages.request import ParsedRequest, parse_head, parse_request, parse_target
 from cloudid_core.messages.response import METHODS, Request
 from cloudid_core.mounts import MountTable, default_mounts, mount_table
 from cloudid_core.policies.document import parse
 from cloudid_core.policies.matching import Acl
+from cloudid_core.routing.exchange import Exchange
 from cloudid_core.store.records import Found
 from cloudid_core.tokens.record import Caller
+from tests.exchanges import read, routed
 from tests.installation import Installation
 from tests.tokens import new_token, write_policy
 
@@ -25,14 +24,21 @@ CONTEXT = WORLD.context
 MOUNTS = WORLD.perform(mount_table(CONTEXT.records))
 
 
-def ask(method: str, target: str) -> ParsedRequest:
-    request = Request(method, f"/v1/{target}")
-    asked = parse_target(request)
-    return parse_request(request, asked, parse_head(request, asked, CONTEXT.settings), CONTEXT.settings)
+def ask(method: str, target: str, who: Caller | None) -> Exchange:
+    exchange = read(Request(method, f"/v1/{target}"), CONTEXT.settings)
+    exchange.caller = who
+    return exchange
 
 
-def place_of(method: str, target: str, mounts: Found[MountTable] = MOUNTS) -> Destination:
-    return find_destination(parse_target(Request(method, f"/v1/{target}")), CATALOG, mounts.record)
+def place_of(method: str, target: str, mounts: Found[MountTable] = MOUNTS) -> Exchange:
+    return routed(Request(method, f"/v1/{target}"), mounts.record)
+
+
+def dead_end(place: Exchange) -> Code:
+    """Why there is no route."""
+    assert place.route is None
+    assert place.dead_end is not None
+    return place.dead_end.code
 
 
 def caller(policy: str) -> Caller:
@@ -73,13 +79,12 @@ def test_a_path_leads_to_a_mount_and_a_route(
     ],
 )
 def test_a_request_without_a_route_has_a_code(method: str, target: str, code: Code) -> None:
-    place = place_of(method, target)
-    assert (place.route, place.failure) == (None, code)
+    assert dead_end(place_of(method, target)) is code
 
 
 def test_a_mount_of_another_table_is_not_found() -> None:
     others = default_mounts(bytes(24)).without(default_mounts(bytes(24)).mounts[0].id)
-    assert place_of("GET", "auth/cloud/config", MOUNTS.with_record(others)).failure is Code.NO_HANDLER
+    assert dead_end(place_of("GET", "auth/cloud/config", MOUNTS.with_record(others))) is Code.NO_HANDLER
 
 
 # Who may
@@ -99,12 +104,12 @@ def test_a_mount_of_another_table_is_not_found() -> None:
 )
 @pytest.mark.parametrize("target", ["cloud/roles", "cloud/roles/"])
 def test_the_path_of_a_list_is_asked_about_with_its_final_slash(policy: str, allowed: bool, target: str) -> None:
-    asked = ask("LIST", target)
+    asked = ask("LIST", target, caller(policy))
     if allowed:
-        authorise(caller(policy), asked, asked.target.operation.value)
+        authorise(asked, asked.capability)
     else:
         with pytest.raises(Refused) as refusal:
-            authorise(caller(policy), asked, asked.target.operation.value)
+            authorise(asked, asked.capability)
         assert refusal.value.code is Code.PERMISSION_DENIED
 
 
@@ -113,15 +118,15 @@ def test_protected_paths_need_sudo_besides(has_sudo: bool) -> None:
     capabilities = '["list", "sudo"]' if has_sudo else '["list"]'
     who = caller(f'path "auth/token/accessors/" {{ capabilities = {capabilities} }}')
     if has_sudo:
-        authorise(who, ask("LIST", "auth/token/accessors"), "list")
+        authorise(ask("LIST", "auth/token/accessors", who), "list")
     else:
         with pytest.raises(Refused):
-            authorise(who, ask("LIST", "auth/token/accessors"), "list")
+            authorise(ask("LIST", "auth/token/accessors", who), "list")
 
 
 def test_a_request_without_a_caller_is_denied() -> None:
     with pytest.raises(Refused):
-        authorise(None, ask("GET", "cloud/config"), "read")
+        authorise(ask("GET", "cloud/config", None), "read")
 
 
 def test_policies_check_the_parameters_of_a_request() -> None:

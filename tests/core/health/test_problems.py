@@ -9,11 +9,10 @@ from typing import Final, TypeAlias
 
 import pytest
 
-from cloudid_core.catalog import CATALOG
-from cloudid_core.dispatch.destination import destination_of
 from cloudid_core.health.problems import HealthProblem
 from cloudid_core.messages.response import Request
 from cloudid_core.mounts import mount_table
+from tests.exchanges import routed
 from tests.installation import Installation
 from tests.reference.parts import Placeholders
 
@@ -60,7 +59,7 @@ def test_commands_of_a_fix_send_requests_that_the_service_has(problem: HealthPro
     table = world.perform(mount_table(world.context.records))
     mount = "auth/cloud" if "{mount}/role/" in problem.remedy_pattern else "cloud"
     for method, path, _ in requests_in(problem.remedy(Values({**OCCURRENCE, "mount": mount}))):
-        assert destination_of(Request(method, f"/v1/{path}"), CATALOG, table.record).route
+        assert routed(Request(method, f"/v1/{path}"), table.record).route
 
 
 @pytest.mark.parametrize("problem", HealthProblem)

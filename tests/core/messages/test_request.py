@@ -16,23 +16,19 @@ from cloudid_core.messages.request import (
     QUERY_LIMIT,
     TARGET_LIMIT,
     TOKEN_LIMIT,
-    ParsedRequest,
     deadline_seconds,
     parse_body,
-    parse_head,
-    parse_request,
-    parse_target,
     token_in,
 )
 from cloudid_core.messages.response import Request
+from cloudid_core.routing.exchange import Exchange
+from tests.exchanges import asked, read
 
 SETTINGS = Settings(master_key=Secret("00" * 32))
 
 
-def ask(method: str, target: str, headers: dict[str, str] | None = None, body: bytes = b"") -> ParsedRequest:
-    request = Request(method, target, headers or {}, body)
-    asked = parse_target(request)
-    return parse_request(request, asked, parse_head(request, asked, SETTINGS), SETTINGS)
+def ask(method: str, target: str, headers: dict[str, str] | None = None, body: bytes = b"") -> Exchange:
+    return read(Request(method, target, headers or {}, body), SETTINGS)
 
 
 def refusal(method: str, target: str, headers: dict[str, str] | None = None, body: bytes = b"") -> Code:
@@ -58,8 +54,8 @@ def refusal(method: str, target: str, headers: dict[str, str] | None = None, bod
     ],
 )
 def test_verbs(method: str, target: str, operation: Operation, is_head: bool) -> None:
-    asked = parse_target(Request(method, target))
-    assert (asked.path, asked.operation, asked.is_head) == ("a", operation, is_head)
+    exchange = asked(Request(method, target))
+    assert (exchange.path, exchange.operation, exchange.is_head) == ("a", operation, is_head)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +118,7 @@ def test_a_refusal_says_what_is_wrong_and_nothing_else(method: str, target: str,
 def test_what_is_exactly_at_its_limit_is_taken() -> None:
     """And what is longer by one is not: target, fields of a query, body."""
     longest = "a" * (TARGET_LIMIT - len("/v1/"))
-    assert ask("GET", f"/v1/{longest}").target.path == longest
+    assert ask("GET", f"/v1/{longest}").path == longest
     assert refusal("GET", f"/v1/{longest}a", {}) is Code.TARGET_TOO_LONG
     fields = [f"f{number}=" for number in range(QUERY_LIMIT)]
     assert len(ask("GET", f"/v1/a?{'&'.join(fields)}").body) == QUERY_LIMIT
@@ -146,7 +142,7 @@ def test_what_is_exactly_at_its_limit_is_taken() -> None:
     ],
 )
 def test_headers_that_ask_for_nothing_special(headers: dict[str, str]) -> None:
-    assert ask("GET", "/v1/a", headers).target.path == "a"
+    assert ask("GET", "/v1/a", headers).path == "a"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +157,7 @@ def test_headers_that_ask_for_nothing_special(headers: dict[str, str]) -> None:
     ],
 )
 def test_a_path_is_decoded_once(target: str, path: str) -> None:
-    assert ask("GET", target).target.path == path
+    assert ask("GET", target).path == path
 
 
 def test_the_query_is_the_body_of_what_has_none() -> None:
@@ -270,7 +266,7 @@ def test_any_body_is_an_object_or_refused(raw: bytes) -> None:
 @given(st.text(max_size=60))
 def test_any_target_has_a_clean_path_or_is_refused(target: str) -> None:
     try:
-        path = ask("GET", f"/v1/{target}").target.path
+        path = ask("GET", f"/v1/{target}").path
     except Refused:
         return
     assert path.isprintable()

@@ -12,12 +12,13 @@ from cloudid_core.background.journal import abandoned_intent, find_intent
 from cloudid_core.credentials import Key
 from cloudid_core.deadline import Deadline
 from cloudid_core.errors import Refused
-from cloudid_core.forms.fields import NOTHING_GIVEN
 from cloudid_core.leases.record import Lease
 from cloudid_core.leases.revocation import forget_lease
-from cloudid_core.mounts import Mount, MountTable, View, mount_table
+from cloudid_core.messages import Request
+from cloudid_core.mounts import Mount, mount_table
 from cloudid_core.provider.provisioned import Provisioned
 from cloudid_core.rotation.record import Phase, Rotation
+from cloudid_core.routing.exchange import Exchange
 from cloudid_core.routing.routes import Call
 from cloudid_core.secrets_engine.inventory import Object, ObjectKind
 from cloudid_core.secrets_engine.ownership import Ownership, read_ownership
@@ -25,7 +26,6 @@ from cloudid_core.secrets_engine.persistent_app import PersistentApp
 from cloudid_core.secrets_engine.roles import Role
 from cloudid_core.store import keys
 from cloudid_core.store.changes import Changes
-from cloudid_core.store.records import Found
 from cloudid_core.values.secret import Secret
 from tests.engines import SecretsEngine, configured_engine
 
@@ -47,19 +47,14 @@ def mount(engine: SecretsEngine) -> Mount:
 
 
 def call(engine: SecretsEngine, mount: Mount, seconds: float = 60.0) -> Call:
-    return Call(
-        context=engine.context,
-        mount=mount,
-        captures={},
-        given=NOTHING_GIVEN,
-        body={},
-        caller=None,
-        remote_address="",
-        deadline=Deadline(engine.clock + seconds),
-        now=engine.clock,
+    exchange = Exchange(
+        request=Request("GET", "/"),
         request_id="",
-        view=View(Found(keys.MOUNTS, MountTable(), 0), {}),
+        time=engine.clock,
+        deadline=Deadline(engine.clock + seconds),
+        mount=mount,
     )
+    return Call(engine.context, exchange)
 
 
 def write(engine: SecretsEngine, puts: Mapping[str, object], *deletes: str) -> None:

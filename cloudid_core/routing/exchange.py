@@ -1,4 +1,4 @@
-"""Exchange: one request and its answer, as far as they are known, for events and for audit devices."""
+"""Exchange: one request and its answer, as far as they are known: for dispatch, events, audit devices and programs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any, Final
 import msgspec
 
 from ..audit import AuditContext, Entries
+from ..deadline import Deadline
 from ..effects import Instant
 from ..errors import Code, Refused
 from ..events import Problem, RequestAnswered, RequestReceived
 from ..forms import spellings_of
-from ..messages import NO_HEADERS, NOTHING, Answer, ParsedRequest, Request, Response, Target
-from ..mounts import Mount
-from ..routing import Held, Proven, Route, may_read_config
+from ..messages import NO_HEADERS, NOTHING, Answer, Operation, Request, Response
+from ..mounts import Mount, View
 from ..tokens import Caller
 from ..values import name, text
+from .routes import Held, Proven, Route, may_read_config
 
 
 class Exchange(msgspec.Struct, kw_only=True):
@@ -38,18 +39,36 @@ class Exchange(msgspec.Struct, kw_only=True):
     the end of its time says nothing about the store or the audit devices, and health does not change."""
     time: Instant = 0.0
     """When it came."""
-    target: Target | None = None
-    """What it asks for; unknown while its method or target has not been understood."""
-    parsed: ParsedRequest | None = None
-    """Unknown while its body and headers have not been understood."""
+    operation: Operation | None = None
+    """What it asks for; unknown while its method or target has not been understood, as are the next fields."""
+    path: str = ""
+    """Without a slash at its end."""
+    shown_path: str = ""
+    """The path for logs and audit."""
+    query: Mapping[str, Any] = {}
+    ends_in_slash: bool = False
+    is_head: bool = False
+    wants_help: bool = False
     mount: Mount | None = None
     route: Route | None = None
+    captures: Mapping[str, str] = {}
+    dead_end: Refused | None = None
+    """Why the path leads to no route. Only a caller with a token that may use it is told."""
+    view: View | None = None
+    """What it rests on."""
+    body: Mapping[str, Any] = {}
+    """Its parameters; unknown while its headers and its body have not been understood, as are the next fields."""
+    token: str = ""
+    """The text of the token that it shows, good or not."""
+    wrap_ttl: int = 0
+    """For how many seconds the answer is to be wrapped; 0: not."""
+    deadline: Deadline = Deadline(0.0)
     proven: Proven = msgspec.field(default_factory=Proven)
     """What is known of a login, once its mount has accepted the JWT."""
     held: Held = msgspec.field(default_factory=Held)
     """What it creates, from before the commit that creates it."""
     role: str = ""
-    """The role that the request names."""
+    """The role that it names."""
     counted_by: tuple[Hashable, ...] = ()
     """The quotas that have let it pass: a request that starts again counts once."""
     headers: Mapping[str, str] = NO_HEADERS
@@ -73,13 +92,9 @@ class Exchange(msgspec.Struct, kw_only=True):
         return f"<Exchange {self.request_id}>"
 
     @property
-    def operation(self) -> str:
-        return self.target.capability if self.target is not None else ""
-
-    @property
-    def path(self) -> str:
-        """The path for logs and audit."""
-        return self.target.shown_path if self.target is not None else ""
+    def capability(self) -> str:
+        """The capability that it needs, by its operation."""
+        return self.operation.capability if self.operation is not None else ""
 
     @property
     def fields(self) -> Container[str]:
@@ -107,15 +122,9 @@ class Exchange(msgspec.Struct, kw_only=True):
 
     def start_again(self) -> None:
         """Forget what was found under a view that is out of date. What was counted stays so."""
-        self.proven = Proven()
+        self.proven, self.route = Proven(), None
         if self.trail is not None:
             self.trail.decision = None
-
-    def leads_to(self, target: Target, mount: Mount | None, route: Route | None) -> None:
-        """Method and target were understood, and this is where they lead."""
-        self.target, self.mount, self.route = target, mount, route
-        if route is not None and not route.audited:
-            self.trail = None
 
     def hide_role(self, refusal: Code) -> None:
         """Leave the role out of the event of a refusal, where the caller may have made it up.
@@ -127,19 +136,14 @@ class Exchange(msgspec.Struct, kw_only=True):
         if not self.proven.principal_id or (self.proven.lacks_role and refusal is not Code.ROLE_NOT_FOUND):
             self.role = ""
 
-    def says(self, parsed: ParsedRequest, route: Route | None, captures: Mapping[str, str]) -> None:
-        """Headers and body were understood too."""
-        self.parsed = parsed
-        self.role = role_in(route, captures, parsed.body) if route is not None else ""
-
     def received(self, audit: Entries | None) -> RequestReceived:
         """The event before the request is executed."""
         mount, token = self.mount, self.caller.token if self.caller is not None else None
         return RequestReceived(
             request_id=self.request_id,
             time=self.time,
-            operation=self.operation,
-            path=self.path,
+            operation=self.capability,
+            path=self.shown_path,
             mount_accessor=mount.accessor if mount is not None else "",
             remote_address=self.request.remote_address,
             token_id=token.id if token is not None else "",
@@ -151,13 +155,13 @@ class Exchange(msgspec.Struct, kw_only=True):
     def answered(self, response: Response, audit: Entries | None = None) -> RequestAnswered:
         """The event of the answer."""
         mount, token = self.mount, self.caller.token if self.caller is not None else None
-        target, auth, proven = self.target, self.unwrapped.auth, self.proven
+        operation, auth, proven = self.operation, self.unwrapped.auth, self.proven
         return RequestAnswered(
             request_id=self.request_id,
             time=self.time,
             status=response.status,
-            operation=target.capability if target is not None else "",
-            path=target.shown_path if target is not None else "",
+            operation=operation.capability if operation is not None else "",
+            path=self.shown_path,
             mount=mount.path if mount is not None else "",
             mount_accessor=mount.accessor if mount is not None else "",
             role=self.role,
