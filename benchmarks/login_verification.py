@@ -23,34 +23,24 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-from base64 import urlsafe_b64decode
-from collections.abc import Callable
 from statistics import median
 from time import process_time, time
 from typing import Any, Final
 
-import jwt
-from attrs import frozen
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-from cryptography.hazmat.primitives.hashes import SHA256
+from jwt.algorithms import RSAAlgorithm
 
-from cloudid_core import Secret, Settings, run_now
-from cloudid_core.auth_method.checks import NEEDED, TOKEN_CHECKS
-from cloudid_core.auth_method.decision import Case, Trust, Verified, admit, plan_of
-from cloudid_core.auth_method.decision import run as run_checks
+from cloudid_core import run_now
 from cloudid_core.auth_method.form import LoginForm
 from cloudid_core.auth_method.login import log_in
-from cloudid_core.auth_method.roles import Role
-from cloudid_core.auth_method.verification import verify_login_jwt
-from cloudid_core.caches import Caches
 from cloudid_core.context.context import Context
 from cloudid_core.deadline import Deadline
 from cloudid_core.forms.fields import parse
 from cloudid_core.mounts import MountTable, View, mount_table
-from cloudid_core.provider.signing_keys import KeySet
 from cloudid_core.routing.exchange import Exchange
 from cloudid_core.routing.routes import Call
 from cloudid_core.store.records import Found
+from cloudid_servers.bench import Contender, Subject
+from cloudid_servers.bench import contenders as contenders_of_tokens
 from cloudid_servers.machine import settle
 
 from .fleet import AUDIENCE, Fleet, Member, open_login, raise_fleet
@@ -64,18 +54,10 @@ BOUNDS: Final = {"verify_cold": 1.5, "verify_warm": 0.22, "login": 2.9}
 """Multiples of `raw_rsa` that are not to be exceeded: they guard what was reached, on a machine with other work too."""
 
 
-@frozen
-class Contender:
-    """One pass over all tokens, and what is done before it, off the clock."""
-
-    run: Callable[[], None]
-    prepare: Callable[[], object] = gc.collect
-
-
-def contenders(fleet: Fleet) -> dict[str, Contender]:
+def contenders(fleet: Fleet) -> dict[str, Contender[Any]]:
     return {
         "raw_rsa": raw_rsa(fleet),
-        "pyjwt": pyjwt(fleet),
+        "pyjwt": contenders_of_tokens.pyjwt(subject_of(fleet)),
         "verify_cold": verification(fleet, is_warm=False),
         "verify_warm": verification(fleet, is_warm=True),
         "login": login(fleet),
@@ -84,50 +66,31 @@ def contenders(fleet: Fleet) -> dict[str, Contender]:
     }
 
 
-def raw_rsa(fleet: Fleet) -> Contender:
-    padding, digest = PKCS1v15(), SHA256()
-    (key,) = fleet.keys.values()
-    signed = [member.token.rpartition(".") for member in fleet.members]
-    pairs = [(urlsafe_b64decode(signature + "=="), text.encode()) for text, _, signature in signed]
-
-    def verify_all() -> None:
-        for signature, text in pairs:
-            key.verify(signature, text, padding, digest)
-
-    return Contender(verify_all)
-
-
-def pyjwt(fleet: Fleet) -> Contender:
-    (key,) = fleet.keys.values()
-
-    def decode_all() -> None:
-        for member in fleet.members:
-            jwt.decode(member.token, key, algorithms=["RS256"], audience=AUDIENCE, issuer=fleet.issuer)
-
-    return Contender(decode_all)
+def subject_of(fleet: Fleet) -> Subject:
+    """What is verified: the tokens of a fleet under its role, without what the provider has to confirm."""
+    published = [{"kid": key_id, **json.loads(RSAAlgorithm.to_jwk(key))} for key_id, key in fleet.keys.items()]
+    return Subject(
+        tokens=tuple(member.token for member in fleet.members),
+        jwks=json.dumps({"keys": published}),
+        tenant_id=fleet.tenant_id,
+        audience=AUDIENCE,
+        issuer=fleet.issuer,
+        bounds={**fleet.role, **UNLIMITED},
+        now=time(),
+        origin="a fleet",
+    )
 
 
-def verification(fleet: Fleet, *, is_warm: bool) -> Contender:
-    caches = Caches(Settings(master_key=Secret()))
-    issuers = frozenset({fleet.issuer})
-    key_set = KeySet(tenant_id=fleet.tenant_id, issuers=issuers, keys=fleet.keys, generation="1", fetched_at=time())
-    lists: dict[str, Any] = {**fleet.role, **UNLIMITED}
-    bounds = Role(**lists).bounds
-    forms = [member.form for member in fleet.members]
-    now, trust = time(), Trust(AUDIENCE, fleet.tenant_id, issuers, 60.0, NEEDED)
-
-    def verify_all() -> None:
-        for form in forms:
-            claims = verify_login_jwt(form.jwt, key_set, caches, "mount", 16_384)
-            case = Case(claims, trust, now, bounds=bounds, form=form)
-            run_checks(TOKEN_CHECKS, case)
-            verdict = admit(plan_of(case), case)
-            assert type(verdict) is Verified
-
-    return Contender(verify_all) if is_warm else Contender(verify_all, caches.signatures.clear)
+def raw_rsa(fleet: Fleet) -> Contender[Any]:
+    return contenders_of_tokens.raw_rsa(subject_of(fleet))
 
 
-def login(fleet: Fleet) -> Contender:
+def verification(fleet: Fleet, *, is_warm: bool) -> Contender[Any]:
+    forms = {member.token: member.form for member in fleet.members}
+    return contenders_of_tokens.verification(subject_of(fleet), is_cached=is_warm, form_of=forms.__getitem__)
+
+
+def login(fleet: Fleet) -> Contender[Any]:
     service, host = open_login(fleet, fact_max_age=86_400)
     context = service.context
     mounts = run_now(mount_table(context.records), host)
@@ -140,12 +103,12 @@ def login(fleet: Fleet) -> Contender:
         calls[:] = [call_of(member, context, mounts) for member in fleet.members]
         gc.collect()
 
-    def log_in_all() -> None:
-        for call in calls:
+    def log_in_all(all_of_them: list[Call]) -> None:
+        for call in all_of_them:
             answer = run_now(log_in(call), host)
             assert answer.auth is not None
 
-    return Contender(log_in_all, receive_all)
+    return Contender([calls], log_in_all, receive_all)
 
 
 def call_of(member: Member, context: Context, mounts: Found[MountTable]) -> Call:
@@ -164,15 +127,16 @@ def call_of(member: Member, context: Context, mounts: Found[MountTable]) -> Call
     return Call(context, exchange, parse(LoginForm, body))
 
 
-def request(fleet: Fleet, *, is_warm: bool) -> Contender:
+def request(fleet: Fleet, *, is_warm: bool) -> Contender[Any]:
     service, host = open_login(fleet, fact_max_age=86_400)
 
-    def answer_all() -> None:
-        for member in fleet.members:
+    def answer_all(members: tuple[Member, ...]) -> None:
+        for member in members:
             answer = run_now(service.work_on(service.begin(member.request)), host)
             assert answer.status == 200, answer.body
 
-    return Contender(answer_all) if is_warm else Contender(answer_all, service.context.caches.signatures.clear)
+    prepare = gc.collect if is_warm else service.context.caches.signatures.clear
+    return Contender([fleet.members], answer_all, prepare)
 
 
 def run(tokens: int = TOKENS, rounds: int = ROUNDS, *, own_groups: bool = False) -> tuple[Fleet, dict[str, float]]:
@@ -184,7 +148,7 @@ def run(tokens: int = TOKENS, rounds: int = ROUNDS, *, own_groups: bool = False)
     return fleet, measure(all_of_them, rounds, tokens)
 
 
-def measure(rounds: dict[str, Contender], count: int, tokens: int) -> dict[str, float]:
+def measure(rounds: dict[str, Contender[Any]], count: int, tokens: int) -> dict[str, float]:
     """Each contender in microseconds for a token: the median of its ratios to `raw_rsa`, each of one round.
 
     The pace of a shared machine changes from round to round, and less within one.
@@ -198,7 +162,7 @@ def measure(rounds: dict[str, Contender], count: int, tokens: int) -> dict[str, 
     return {name: raw * median(each[name] / each["raw_rsa"] for each in taken[1:]) for name in rounds}
 
 
-def seconds(contender: Contender) -> float:
+def seconds(contender: Contender[Any]) -> float:
     contender.prepare()
     start = process_time()
     contender.run()

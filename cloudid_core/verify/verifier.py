@@ -194,7 +194,7 @@ class Verifier:
             leeway=self._leeway,
             machine_check=self._machine_check,
         )
-        case = Case(claims=claims, trust=trust, now=now, bounds=self._role.bounds, form=_form(claims), facts=facts)
+        case = Case(claims=claims, trust=trust, now=now, bounds=self._role.bounds, form=form_of(claims), facts=facts)
         plan = plan_of(case)
         try:
             run(TOKEN_CHECKS, case)
@@ -261,7 +261,7 @@ def _known(facts: Facts, claims: Claims) -> KnownFacts:
         raise ValueError(errors.reason_of(refusal)) from None
 
 
-def _form(claims: Claims) -> LoginForm:
+def form_of(claims: Claims) -> LoginForm:
     """Return a login that names the place of its machine as the token does."""
     place = claims.place
     return LoginForm(

@@ -51,6 +51,12 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "creds": ("cloudid creds reader --json", "cloudid creds reader --exec ./report"),
     "why": ("cloudid why --role web", "cloudid why --last --json"),
+    "bench": (
+        "cloudid bench",
+        "cloudid bench --groups 150 --key-bits 4096 --svg bench.svg",
+        "cloudid bench --jwt token --jwks https://login.microsoftonline.com/common/discovery/v2.0/keys",
+        "cloudid bench --against https://id.example.com --jwt token --role web",
+    ),
     "status": ("cloudid status", "cloudid status --json"),
     "read": ("cloudid read sys/mounts", "cloudid read auth/token/lookup-self --field policies"),
     "list": ("cloudid list cloud/roles", "cloudid list auth/cloud/role after=m limit=50"),

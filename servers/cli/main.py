@@ -51,6 +51,7 @@ SECTIONS: Final = {
         ("agent", "Keep this machine logged in and its credential files up to date", "cli.agent:agent"),
         ("creds", "Request credentials for Azure", "cli.creds:creds"),
         ("why", "Explain why a login is refused", "cli.why:why"),
+        ("bench", "Measure how many logins this machine verifies", "cli.bench:bench"),
         ("status", "Show whether the service is healthy", "cli.status:status"),
         ("read", "Read a path", "cli.verbs:read"),
         ("list", "List the names below a path", "cli.verbs:list_"),
