@@ -1,9 +1,10 @@
-"""cloudid: a machine's cloud identity turned into access, as a sans-IO library.
+"""Turn an Azure machine's identity into access: the sans-IO library behind cloudid.
 
-An embedder needs `initialise`, `open_service` and `run`, and a `Host` of its own; see docs/how-to/embed.md.
+An embedder needs `initialise`, `open_service` and `run`, and its own `Host`; see docs/how-to/embed.md.
 
-Public are the names that this module exports, and the modules `clouds`, `effects`, `errors`, `events`, `testing` and
-`verify` with their names that do not begin with an underscore. Everything else is internal: any release may change it.
+The public API is what this module exports, and the modules `clouds`, `effects`, `errors`, `events`, `testing` and
+`verify` with all names that do not begin with an underscore. Everything else is internal, and may change in any
+release.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What needs the whole service is imported when it is asked for: clients start quicker without it."""
+    """Import on first use what needs the whole service, so that clients start faster."""
     if name not in ("Service", "initialise", "open_service"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import service

@@ -23,13 +23,13 @@ PLACEHOLDER: Final = re.compile(r"\b(?:MOUNT|ROLE|PATH)\b")
 
 
 def fill(text: str, names: Mapping[str, str]) -> str:
-    """Replace the placeholders of a text by `names`, whose keys are placeholders in lower case."""
+    """Replace the placeholders in a text with `names`, whose keys are placeholders in lower case."""
     return PLACEHOLDER.sub(lambda found: names.get(found[0].lower()) or found[0], text)
 
 
 @frozen
 class Advice:
-    """A row of the table. `command` is a command of `cloudid`; empty: there is none."""
+    """A row of the table. `command` is a `cloudid` command, or empty."""
 
     cause: str
     fix: str
@@ -641,12 +641,13 @@ ADVICE: Final[Mapping[Code, Advice]] = {
 }
 """A row for each code.
 
-Placeholders: `ROLE`, `PATH`, and `MOUNT`, which is `auth/cloud` or `cloud` unless the request names another mount.
+Placeholders are `ROLE`, `PATH` and `MOUNT`. `MOUNT` is `auth/cloud` or `cloud` unless the request names a different
+mount.
 """
 
 _BY_WIRE: Final = {code.wire: advice for code, advice in ADVICE.items()}
 
 
 def advice_on(codes: Iterable[str]) -> Advice | None:
-    """Return the advice on the first of these codes that the table has; codes are as the service answers them."""
+    """Return the advice for the first of these codes that is in the table. Codes are in the form of the API."""
     return next((_BY_WIRE[code] for code in codes if code in _BY_WIRE), None)

@@ -1,8 +1,8 @@
-"""Applied folders: which folder of files made an object, so that pruning the folder removes nothing else.
+"""Track which folder of files created an object, so that pruning a folder deletes nothing else.
 
-`cloudid apply` sends the id of its folder with each write. The commit that makes a new object also records the folder
-as its maker, and a write that makes an object again without that folder removes the record in the same way. Clients
-never send lists of paths: whatever a record names was made by an authorised write, and is deleted by another one.
+`cloudid apply` sends the folder's id with each write. The commit that creates an object also records the folder as its
+creator. If a write without that folder recreates the object, its commit removes the record. Clients never send lists of
+paths: every recorded object was created by an authorised write, and is deleted by an authorised deletion.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ from .store import Changes, Found, Records, keys, retry_on_conflict
 from .values import fold
 
 HEADER: Final = "x-service-applied-folder"
-"""Names the folder that a write or a deletion is for."""
+"""The header that names the folder of a write or deletion."""
 PATH: Final = "applied"
-"""Below `sys`: where folders are claimed and read. Whoever uses the header needs `update` and `sudo` there."""
+"""The path below `sys` where folders are claimed and read. Requests with the header need `update` and `sudo` there."""
 MOST_FOLDERS: Final = 256
 MOST_PATHS: Final = 10_000
-"""Objects of a folder."""
+"""Maximum number of objects of a folder."""
 LONGEST_PATH: Final = 512
-"""Characters."""
+"""Maximum length of a path, in characters."""
 PAGE: Final = 32
-"""So many paths are changed by one commit: each takes several entries, and etcd bounds a transaction."""
+"""Maximum number of paths that one commit changes: each takes several entries, and etcd limits a transaction."""
 
 _ID: Final = re.compile("[0-9a-f]{32}")
 _MOUNTS: Final = {f"{SYSTEM.path}/auth/": "auth/", f"{SYSTEM.path}/mounts/": ""}
-"""Below which paths mounts are made, and where the mounts are."""
+"""The paths below which mounts are created, and where these mounts are."""
 
 
 @frozen(kw_only=True)
 class Folder:
-    """A folder that was claimed. Path and host say where it is, so that a copy of it is noticed."""
+    """A claimed folder. The path and the host identify it, so that a copy of the folder is detected."""
 
     path: str
     host: str
     count: int = 0
-    """How many objects it has made. Changed by each commit that records one or removes its record."""
+    """How many objects the folder has created. Every commit that records or removes an object changes it."""
 
 
 @frozen(kw_only=True)
 class Made:
-    """The maker of an object."""
+    """The creator of an object."""
 
     folder: str
     """The folder's id."""
     path: str
-    """As the write spelt it."""
+    """The path as the write spelled it."""
     mount_id: str
-    """The mount that the object belongs to: another mount at the same path has other objects."""
+    """The mount of the object. A different mount at the same path has different objects."""
 
 
 def is_folder_id(text: str) -> bool:
@@ -68,12 +68,12 @@ def is_folder_id(text: str) -> bool:
 
 
 def object_path(path: str) -> str:
-    """The one path of an object, however a request spells it."""
+    """Return the canonical path of an object, however a request spells it."""
     return fold(without_alias(path))
 
 
 def mount_id_of(table: MountTable, path: str) -> str:
-    """The mount that the object at a path belongs to, or that it is; empty if there is none."""
+    """Return the id of the mount to which the object at a path belongs, or which it is. Empty if there is none."""
     for prefix, above in _MOUNTS.items():
         if path.startswith(prefix):
             mount = table.by_path.get(above + path.removeprefix(prefix))
@@ -83,7 +83,7 @@ def mount_id_of(table: MountTable, path: str) -> str:
 
 
 async def made_by(records: Records, folder_id: str) -> list[str]:
-    """The paths of the objects that a folder has made and that are still its own, in order."""
+    """Return the sorted paths of the objects that a folder has created and still owns."""
     prefix = keys.all_made_by(folder_id)
     named = [keys.made(path) for path in await records.names(prefix)]
     found = await records.find_undamaged(named, Made)
@@ -97,7 +97,10 @@ def _is_current(made: Made, folder_id: str, table: MountTable) -> bool:
 
 @retry_on_conflict
 async def claim(records: Records, folder_id: str, path: str, host: str, *, adopts: bool) -> None:
-    """Say where a folder is. `FOLDER_CLAIMED`: a folder elsewhere has the same id, and it is not to be adopted."""
+    """Claim a folder's id.
+
+    Refuse with `FOLDER_CLAIMED` if a folder elsewhere has the same id and `adopts` is not set.
+    """
     key = keys.folder(folder_id)
     found, expects = await records.find_for_writing(key, Folder)
     if found is None and len(await records.names(keys.FOLDERS)) >= MOST_FOLDERS:
@@ -114,14 +117,14 @@ async def claim(records: Records, folder_id: str, path: str, host: str, *, adopt
 
 
 async def forget(records: Records, folder_id: str) -> None:
-    """Remove all records of a folder. What it made stays."""
+    """Remove all records of a folder. Its objects stay."""
     while not await _forget_some(records, folder_id):
         pass
 
 
 @retry_on_conflict
 async def _forget_some(records: Records, folder_id: str) -> bool:
-    """Whether nothing is left."""
+    """Remove some records. Return whether none is left."""
     prefix = keys.all_made_by(folder_id)
     folder, expects = await records.find_for_writing(keys.folder(folder_id), Folder)
     index = await ListKeys(prefix, "", PAGE)
@@ -138,7 +141,7 @@ async def _forget_some(records: Records, folder_id: str) -> bool:
 
 @retry_on_conflict
 async def adopt_paths(records: Records, folder_id: str, paths: tuple[str, ...]) -> None:
-    """Take a few paths over from a record of an earlier version. What another folder has made stays that folder's."""
+    """Take over a few paths from a record of an earlier version, except those that belong to another folder."""
     folder = await _folder(records, folder_id)
     mounts = await mount_table(records)
     expects, puts = {**folder.expected, **mounts.expected}, dict[str, object]()
@@ -168,15 +171,15 @@ async def _folder(records: Records, folder_id: str) -> Found[Folder]:
 
 @frozen
 class Tracked:
-    """A write or a deletion of an object that can be made and deleted, with what is recorded about its maker."""
+    """A write or deletion of an object whose creator is recorded."""
 
     call: Call
     route: Route
     reading: Route | None
-    """Reads the object, where that shows whether it is there."""
+    """The call that reads the object, if reading shows whether it exists."""
     path: str
     folder_id: str = ""
-    """The folder that the request is for; empty: none."""
+    """The folder of the request. Empty: none."""
 
     @property
     def records(self) -> Records:
@@ -187,7 +190,10 @@ class Tracked:
         return keys.made(object_path(self.path))
 
     async def answer(self, _: Call) -> Answer:
-        """Run the program of the route. `NOT_MADE_BY_FOLDER`: the folder would delete what it has not made."""
+        """Run the route's program.
+
+        Refuse with `NOT_MADE_BY_FOLDER` if the folder would delete an object of another creator.
+        """
         if self.folder_id:
             await _folder(self.records, self.folder_id)
         return await (self._written() if self.route.operation is WRITE else self._deleted())
@@ -218,7 +224,7 @@ class Tracked:
         return self.route.program(replace(self.call, context=context))
 
     async def _of_write(self, changes: Changes) -> Changes:
-        """What a commit of a write adds. The program repeats a commit that loses to another one, and this with it."""
+        """Return the additions to a write's commit. They are computed again whenever the program repeats its commit."""
         found, expects = await self._found()
         if (found is None and not self.folder_id) or await self._is_there():
             return Changes()
@@ -237,14 +243,14 @@ class Tracked:
         return dropped | Changes({**folder.expected, **expects}, puts)
 
     async def _of_deletion(self, before: Found[Made], _: Changes) -> Changes:
-        """What a commit of a deletion for a folder rests on: nobody has made the object again."""
+        """Return what a folder's deletion expects: that no one has recreated the object."""
         found, expects = await self._found()
         if found is None or found.version != before.version:
             raise Refused(Code.NOT_MADE_BY_FOLDER)
         return Changes(expects)
 
     def _mount_id(self, changes: Changes) -> str:
-        """The mount that the new object belongs to. A mount itself is in the table that the commit writes."""
+        """Return the mount of the new object. A mount itself is in the table that the commit writes."""
         if not self.path.startswith(tuple(_MOUNTS)):
             return self.call.mount.id
         table = changes.puts.get(keys.MOUNTS)
@@ -268,7 +274,7 @@ class Tracked:
         return self.records.find_for_writing(self.key, Made)
 
     async def _dropping(self, found: Found[Made] | None) -> Changes:
-        """The removal of a record, if there is one."""
+        """Return the change that removes a record, or no change."""
         if found is None:
             return Changes()
         key = keys.folder(found.record.folder)
@@ -279,20 +285,23 @@ class Tracked:
 
     @retry_on_conflict
     async def _forget(self, before: Found[Made] | None) -> None:
-        """Remove a record of an object that is gone, unless another one has been written since."""
+        """Remove the record of a deleted object, unless a new record was written since."""
         found, _ = await self._found() if before else (None, {})
         if before is not None and found is not None and found.version == before.version:
             await self.records.commit(await self._dropping(found))
 
 
 def tracked(call: Call, route: Route, table: RouteTable, path: str) -> Tracked | None:
-    """A call that makes or deletes an object; `None` for all other calls, whatever their headers are."""
+    """Return the tracked call if it creates or deletes an object.
+
+    Return `None` for all other calls, whatever their headers.
+    """
     if route.path not in table.kept or (call.mount.id == SYSTEM.id and route.path.startswith(f"{PATH}/")):
         return None
     if route.operation not in (WRITE, DELETE):
         return None
     folder_id = call.headers.get(HEADER, "")
     if folder_id and not is_folder_id(folder_id):
-        raise Refused(Code.MALFORMED_REQUEST, "X-Service-Applied-Folder must be 32 hexadecimal digits in lower case")
+        raise Refused(Code.MALFORMED_REQUEST, "X-Service-Applied-Folder must be 32 lowercase hexadecimal digits")
     reading = next((row for row in table.routes if row.path == route.path and row.operation is READ), None)
     return Tracked(call, route, reading, path, folder_id)

@@ -1,4 +1,4 @@
-"""Backoff: how long to wait before another try."""
+"""Backoff: how long to wait before a retry."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from attrs import frozen
 from .effects import RandomBytes
 
 _MOST_STEPS: Final = 64
-"""After so many steps every pause is the longest, and greater powers would overflow."""
+"""After this many steps the pause is always the longest. Larger powers would overflow."""
 
 
 @frozen(kw_only=True)
 class Backoff:
-    """Pauses in seconds that grow from the first to the longest. Each is multiplied by a factor drawn from `spread`, so
-    that those who failed together do not try again together."""
+    """Pauses in seconds that grow from the first to the longest.
+
+    Each pause is multiplied by a random factor within `spread`, so that callers that failed together do not retry
+    together.
+    """
 
     first: float
     longest: float
@@ -23,16 +26,16 @@ class Backoff:
     spread: tuple[float, float] = (0.8, 1.2)
 
     def pause(self, n: int, chance: float) -> float:
-        """Seconds before the n-th retry (from 1), for a chance from 0 to 1."""
+        """Return the seconds before the n-th retry (counted from 1), for a random number from 0 to 1."""
         least, greatest = self.spread
         grown = self.first * self.growth ** min(n - 1, _MOST_STEPS)
         return min(grown, self.longest) * (least + (greatest - least) * chance)
 
     async def draw(self, n: int) -> float:
-        """As `pause`, by chance."""
+        """Return a pause like `pause`, with a new random number."""
         return self.pause(n, await draw_chance())
 
 
 async def draw_chance() -> float:
-    """A random number from 0 to 1, without 1."""
+    """Return a random number from 0 up to, but not including, 1."""
     return int.from_bytes(await RandomBytes(2)) / 2**16

@@ -1,7 +1,7 @@
-"""Caches: one bounded object that holds facts and decoded records, never decisions and never the text of our tokens.
+"""The caches of a service: they hold facts and decoded records, never decisions and never the text of a token.
 
-A key is the full identity of what it describes, generation of its configuration included; what can become wrong carries
-its own time or version, which its readers check.
+A key is the full identity of what it describes, including the generation of its configuration. A value that can become
+outdated has its own time or version, which its readers check.
 """
 
 from __future__ import annotations
@@ -13,25 +13,27 @@ from typing import Any, Final, Generic, TypeVar
 from .settings import Settings
 
 USUAL_ENTRY: Final = 4096
-"""Bytes of an entry, sealed. A cache may hold as many bytes as its number of entries has if all are so large."""
+"""Usual size of an encrypted entry, in bytes. A cache may hold as many bytes as its maximum number of such entries."""
 LONGEST_POLICIES: Final = 2**21
-"""Characters of the policies behind all access lists that are remembered. Short rules take about 70 bytes for each.
-"""
+"""Maximum characters of all policies behind the cached access lists. Short rules take about 70 bytes per character."""
 LARGEST_CASES: Final = 2**21
-"""Bytes of the entries of the roles that remembered refusals were decided by, and of those of remembered admissions."""
+"""Maximum bytes of the role entries by which the remembered refusals were decided, and of the remembered admissions."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
 class Bounded(Generic[K, V]):
-    """A map of limited size that forgets what was not used for longest."""
+    """A map of limited size that evicts the least recently used entries."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self._items: OrderedDict[K, V] = OrderedDict()
         self.peek: Callable[[K], V | None] = self._items.get
-        """As `get`, but it does not count as a use: for what is as cheap to make anew as to keep in order."""
+        """Return a value like `get`, without counting it as a use.
+
+        For values that are as cheap to compute as to keep in order.
+        """
 
     def get(self, key: K) -> V | None:
         value = self._items.get(key)
@@ -52,11 +54,11 @@ class Bounded(Generic[K, V]):
         self._items.clear()
 
     def values(self) -> tuple[V, ...]:
-        """The values at this moment, the longest unused first."""
+        """Return the current values, least recently used first."""
         return tuple(self._items.values())
 
     def __iter__(self) -> Iterator[K]:
-        """The keys at this moment, the longest unused first."""
+        """Iterate over the current keys, least recently used first."""
         return iter(list(self._items))
 
     def __len__(self) -> int:
@@ -64,9 +66,9 @@ class Bounded(Generic[K, V]):
 
 
 class Weighed(Bounded[K, V]):
-    """A map that is also bounded by what its values weigh together: writers of records choose how large these are.
+    """A map that is also limited by the total size of its values, because clients choose the size of records.
 
-    The value that was put last stays, however much it weighs.
+    The value that was put last stays, however large it is.
     """
 
     def __init__(self, size: int, most: int) -> None:
@@ -123,22 +125,25 @@ class AdmittedLogins(deque[tuple[Any, Any]]):
 
 
 def of_records(settings: Settings) -> Weighed[Any, Any]:
-    """A cache for what is made of stored records, which weigh as many bytes as their entries have."""
+    """Return a cache for values that are derived from stored records.
+
+    Each value is counted with the size of its entry.
+    """
     return Weighed(settings.record_cache_size, settings.record_cache_size * USUAL_ENTRY)
 
 
 class JwtCaches:
-    """What is remembered of login JWTs."""
+    """The caches for the JWTs of logins."""
 
     def __init__(self, signatures: int) -> None:
         self.signatures: Bounded[Hashable, Any] = Bounded(signatures)
-        """Claims of JWTs whose signature held."""
+        """Claims of JWTs whose signature was verified."""
         self.jws_headers: Bounded[bytes, str] = Bounded(64)
-        """Key ids by the header, still encoded, that names them."""
+        """Key ids by the encoded header that names them."""
         self.groups: Bounded[bytes, frozenset[str]] = Bounded(256)
         """Groups by the JSON of the claim that lists them."""
         self.collections: Bounded[str, Any] = Bounded(256)
-        """What is known of a collection of resources, by all that their ids have in common, as it was written."""
+        """Facts about a collection of resources, by the common part of their ids, exactly as spelled."""
 
 
 class Caches(JwtCaches):
@@ -147,56 +152,65 @@ class Caches(JwtCaches):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.signature_cache_size)
         self.records: Weighed[str, Any] = of_records(settings)
-        """Decoded records by entry key; each knows the version that it was decoded from."""
+        """Decoded records by the key of their entry. Each has the version from which it was decoded."""
         self.tokens: Weighed[str, Any] = of_records(settings)
-        """As `records`, for tokens that were used. Each use reads the version, so what ends a token counts at once.
-        A record has no secret: of its token's text it holds a keyed hash only, which is refused as a token."""
+        """Like `records`, for tokens that were used.
+
+        Each use reads the version, so a revocation takes effect immediately. A record contains no secret, only a keyed
+        hash of the token.
+        """
         self.login_mounts: Bounded[str, Any] = Bounded(256)
-        """What logins rest on, by the id of their mount, and through it what they rest on by role; each knows the
-        versions that it was made of."""
+        """The data for logins by mount id, and within it by role. Each part has the versions from which it was built.
+        """
         self.facts: Bounded[Hashable, Any] = Bounded(settings.fact_cache_size)
-        """What the provider said about machines, principals and api-versions."""
+        """What Azure returned about machines, service principals and API versions."""
         self.read_budgets: Bounded[Hashable, Any] = Bounded(1024)
-        """How often the provider may be read from, by its address and the subscription."""
+        """How often Azure may be read from, by its address and the subscription."""
         self.role_definitions: Bounded[Hashable, Any] = Bounded(1024)
-        """Role definitions as they were last read, for reports: nothing is decided by them."""
+        """Role definitions as last read. They are only used in reports, never for decisions."""
         self.lists: Bounded[str, Any] = Bounded(2**14)
-        """Lists at the provider, and whether they are worth reading, by all that says which list it is."""
+        """Lists from Azure, and whether they are worth reading, by the full identity of the list."""
         self.nodes = 1
-        """How many nodes share what the provider lets all of them read."""
+        """How many nodes share the limit for reads from Azure."""
         self.signing_keys: Bounded[Hashable, Any] = Bounded(64)
         """Key sets of tenants."""
         self.access_tokens: Bounded[Hashable, Any] = Bounded(256)
-        """Our own access tokens at the provider."""
+        """The service's own access tokens for Azure."""
         self.lent_tokens: Bounded[Hashable, Any] = Bounded(1024)
-        """Access tokens of roles, by all that they depend on, the versions of role and configuration included."""
+        """Access tokens of roles, by everything that they depend on, including the versions of role and configuration.
+        """
         self.provider_troubles: Bounded[Hashable, Any] = Bounded(1024)
-        """What does not work at the provider, by mount (of keys: by tenant) and family of calls."""
+        """Failing calls to Azure, by mount (for keys: by tenant) and family of calls."""
         self.token_requests: Bounded[str, float] = Bounded(1024)
-        """When each mount last got or was refused an access token, by mount and version of its configuration."""
+        """When each mount last received or was refused an access token, by mount and version of its configuration."""
         self.removed_certificates: Bounded[tuple[str, str], float] = Bounded(1024)
-        """When this node removed certificates, by the application's object id and their names."""
+        """When this node removed certificates, by the app registration's object id and their names."""
         self.direct_routes: Bounded[str, Any] = Bounded(1)
-        """The table of mounts that this node read last, and where requests lead in it that need not read it again."""
+        """The table of mounts as this node last read it, and the destinations that need no new read of it."""
         self.quotas: Bounded[str, Any] = Bounded(1)
         """All quotas, and when they were read."""
         self.requests: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
-        """What a quota still lets through, by quota and source."""
+        """How many requests a quota still allows, by quota and source."""
         self.operators: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
-        """How many tokens of a source may still be checked at the own paths of quotas that refuse."""
+        """How many tokens of a source may still be checked at the paths that manage the quotas which refuse it."""
         self.flights: Bounded[str, Any] = Bounded(2**16)
-        """Look-ups at the provider that are under way, by their keys."""
+        """Running look-ups in Azure, by their keys."""
         self.failed_logins: Bounded[Hashable, Any] = Bounded(settings.source_cache_size)
         """How many logins of a source may still fail."""
         self.admitted_logins = AdmittedLogins(maxlen=16)
-        """The last logins, for people to look at: nothing is decided by them. Few are freed while the processor still
-        has them in its caches: with 128 of them, every login takes 5 % longer.
+        """The last logins, for operators only. Nothing is decided by them.
+
+        Kept small: with 128 logins, the evicted ones have left the CPU cache by the time they are freed, and every
+        login takes 5 % longer.
         """
         self.refused_logins: Weighed[Hashable, Any] = Weighed(128, LARGEST_CASES)
-        """The last refusals by machine and codes. Each holds the role that it was decided by."""
+        """The last refusals, by machine and codes. Each has the role by which it was decided."""
         self.unaccepted_logins: Bounded[Hashable, Any] = Bounded(64)
-        """The last refusals of logins whose token was verified and not accepted, by mount, source address and codes."""
+        """The last refusals of logins whose token was verified but not accepted, by mount, source address and codes."""
         self.unverified_logins: Bounded[Hashable, Any] = Bounded(64)
-        """As `unaccepted_logins`, for tokens whose signature was not verified: they must not displace the others."""
+        """Like `unaccepted_logins`, for tokens whose signature was not verified.
+
+        They are separate so that they cannot evict the others.
+        """
         self.acls: Weighed[Hashable, Any] = Weighed(1024, LONGEST_POLICIES)
-        """What sets of policies allow, by the names in a token; each knows the versions that it was made of."""
+        """What sets of policies allow, by the names in a token. Each has the versions from which it was built."""

@@ -1,4 +1,4 @@
-"""The four environments of the cloud: one table of endpoints."""
+"""The four Azure environments and their endpoints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Cloud(msgspec.Struct, frozen=True, cache_hash=True):
-    """Where the provider's services of one environment are; no address ends in a slash but `resource_audience`'s."""
+    """The endpoints of one environment. Only `resource_audience` ends in a slash."""
 
     login: str
     resource_manager: str
@@ -19,12 +19,15 @@ class Cloud(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def logins(self) -> tuple[str, ...]:
-        """All names of the login host: a tenant's documents may use any of them. An overridden host has one name."""
+        """Return all names of the login host: a tenant's documents may use any of them.
+
+        An overridden host has one name.
+        """
         return next((names for names in LOGIN_HOSTS if self.login in names), (self.login,))
 
     @property
     def resource_scope(self) -> str:
-        """The OAuth scope of the resource manager; the public cloud's has a double slash."""
+        """Return the OAuth scope of Azure Resource Manager. In the public cloud it has a double slash."""
         return f"{self.resource_audience}/.default"
 
     @property
@@ -43,7 +46,7 @@ LOGIN_HOSTS: Final = (
     ("https://login.chinacloudapi.cn", "https://login.partner.microsoftonline.cn"),
     ("https://login.microsoftonline.de",),
 )
-"""The names of each environment's login host. Source: the `aliases` of the provider's instance discovery document."""
+"""The names of each environment's login host. Source: `aliases` in Azure's instance discovery document."""
 
 CLOUDS: Final[Mapping[str, Cloud]] = MappingProxyType(
     {
@@ -77,9 +80,9 @@ DEFAULT_ENVIRONMENT: Final = "CloudPublicCloud"
 
 
 def environment_name(text: str) -> str:
-    """The table's name of an environment, from any spelling: case is ignored, `Azure…` stands for `Cloud…`.
+    """Return the table's name of an environment for any spelling: case is ignored, and `Azure…` stands for `Cloud…`.
 
-    Raises `ValueError` when there is no such environment.
+    Raises `ValueError` if there is no such environment.
     """
     folded = text.lower()
     if folded.startswith("azure"):

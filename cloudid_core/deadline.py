@@ -9,12 +9,12 @@ from .errors import Code, Refused
 
 
 class Deadline(msgspec.Struct, frozen=True):
-    """The instant after which an answer is of no use to its caller."""
+    """The instant after which the caller no longer needs a response."""
 
     at: Instant
 
     async def remaining(self) -> float:
-        """Seconds left, more than zero. Refuses with `DEADLINE_PASSED` when there are none."""
+        """Return the seconds left, more than zero. Refuse with `DEADLINE_PASSED` if there are none."""
         left = self.at - await Now()
         if left <= 0:
             raise Refused(Code.DEADLINE_PASSED)

@@ -1,10 +1,10 @@
-"""Delivery: what a request creates lives only if its caller receives it.
+"""Revoke what a request has created if its caller does not receive it.
 
-A lease, a token or a wrapped answer is noted in `Held` before the commit that creates it. A request whose deadline has
-passed, that was cancelled, or whose answer could not be recorded or delivered, gives back what it held: all of them by
-`give_back`. The commit itself may land later. That of a lease conflicts once the intent that it rests on has been
-withdrawn. That of a token rests on nothing that could be changed, so it would cost every login one more expectation:
-instead the deletion relies on the order of commits, which `Commit` guarantees.
+A lease, a token or a wrapped response is noted in `Held` before the commit that creates it. If the request passes its
+deadline, is cancelled, or cannot be recorded or delivered, `give_back` revokes everything that it held. The commit
+itself may still land later. The commit of a lease then conflicts, because the intent that it expects was withdrawn. The
+commit of a token has nothing to expect that could be changed, and one more expectation would cost every login. Instead,
+the deletion relies on the order of commits, which `Commit` guarantees.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ TRIES: Final = 4
 """How often the store is called while a caller waits."""
 
 ATTEMPT_SECONDS: Final = 10.0
-"""A store that takes longer is called again."""
+"""Seconds after which a call to the store is repeated."""
 
 PAUSES: Final = Backoff(first=0.2, longest=10.0)
 
 
 async def give_back(context: Context, held: Held, *, tries: float = inf) -> None:
-    """End what a request held. A store that fails is called again, `tries` times in all.
+    """Revoke what a request held. A failing store is called up to `tries` times.
 
-    Repeating it is harmless.
+    Calling it repeatedly is harmless.
     """
     failures = 0
     while held:
@@ -44,12 +44,12 @@ async def give_back(context: Context, held: Held, *, tries: float = inf) -> None
             return
         failures += 1
         if failures >= tries:
-            raise StoreFailed("what a request held is not given back yet")
+            raise StoreFailed("objects of a failed request are not released yet")
         await Sleep(await PAUSES.draw(failures))
 
 
 async def _end_all(context: Context, held: Held, now: Instant) -> bool:
-    """Return whether all of it is ended. One part that fails does not keep the others from being tried."""
+    """Return whether everything is revoked. If one part fails, the others are still tried."""
     is_ended = True
     for end in (_end_tokens, _end_unwrapped, _withdraw_intent, _end_lease):
         try:
@@ -60,7 +60,7 @@ async def _end_all(context: Context, held: Held, now: Instant) -> bool:
 
 
 async def _end_tokens(context: Context, held: Held, now: Instant) -> None:
-    """The tokens go without a look at what is stored: a commit that is under way may store them after the look."""
+    """Delete the tokens without reading them first, because a pending commit may store them after the read."""
     changes = Changes()
     if held.token is not None and not held.token.is_batch:
         changes |= held.token.ending(now)
@@ -81,9 +81,11 @@ async def _end_lease(context: Context, held: Held, now: Instant) -> None:
 
 
 async def _end_unwrapped(context: Context, held: Held, now: Instant) -> None:
-    """End what a request has unwrapped. The wrapped answer waits for another request if this one has not taken it yet.
+    """End what a request has unwrapped.
 
-    The commit that takes the answer conflicts from then on.
+    If this request has not taken the wrapped response yet, it stays available to others.
+
+    A later commit that takes the response conflicts.
     """
     unwrapping = held.unwrapping
     if unwrapping is None:

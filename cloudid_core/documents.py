@@ -1,4 +1,4 @@
-"""The interface as an OpenAPI document: `python -m cloudid_core.documents` prints it."""
+"""Print the OpenAPI document of the HTTP API: `python -m cloudid_core.documents`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .openapi import document_of, generic_place, paths_of
 
 
 def openapi() -> str:
-    """The interface as an OpenAPI document, with parameters for the paths of mounts."""
+    """Return the OpenAPI document of the HTTP API, with parameters for the paths of mounts."""
     built_in = {(mount.kind, mount.type): mount.path for mount in BUILT_IN}
     return document_of(
         paths_of(each, built_in.get((each.kind, each.type)) or generic_place(each.kind, each.type)) for each in CATALOG

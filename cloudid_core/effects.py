@@ -41,7 +41,7 @@ Instant: TypeAlias = float
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """The answer to an effect that could not be performed."""
+    """The answer to an effect that failed."""
 
     error: Exception
 
@@ -64,16 +64,16 @@ class Effect(msgspec.Struct, Generic[T_co], frozen=True):
 
 
 Program: TypeAlias = Coroutine[Effect[Any], Any, T]
-"""A story that runs on any host."""
+"""A program that runs on any host."""
 
 
 def name_of(program: Program[Any]) -> str:
-    """What a program is called where people read it."""
+    """Return the name of a program for people."""
     return getattr(program, "__name__", "program")
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One entry of the store. Versions are unique and growing over the whole store."""
+    """An entry of the store. Versions are unique, and grow over the whole store."""
 
     value: bytes
     version: int
@@ -83,34 +83,36 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 MOST_ENTRIES: Final = 1000
-"""How many entries are read by one effect at most."""
+"""Maximum number of entries that one effect reads."""
 
 MOST_COMMITTED: Final = 90
 """Maximum number of entries that a commit names: those it expects, puts and deletes, each counted once.
 
-DynamoDB and Cosmos DB take 100 operations in a transaction. A store may need some of them for entries of its own.
+DynamoDB and Cosmos DB accept 100 operations in a transaction, and a store may need some of them for its own entries.
 """
 
 ABSENT = 0
-"""The version of an entry that is not there."""
+"""The version of an entry that does not exist."""
 
 
 @frozen
 class HttpRequest:
-    """A request to the provider. Only method and path are ever printed."""
+    """A request to Azure. Only its method and path are ever printed."""
 
     method: str
     url: str = field(repr=lambda url: repr(url.partition("?")[0]))
     headers: Mapping[str, str] = field(factory=dict[str, str], repr=False)
     body: bytes = field(default=b"", repr=False)
     idempotent: bool = field(default=True, repr=False)
-    """Whether a host may send it again where a kept connection ended before an answer. Otherwise the host sends it on a
-    new connection, if it can."""
+    """Whether a host may repeat the request if a kept connection ended before a response.
+
+    Otherwise, the host sends it on a new connection if it can.
+    """
 
 
 @frozen
 class HttpResponse:
-    """An answer of the provider, whatever its status. Header names are in lower case."""
+    """A response from Azure, whatever its status. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str] = field(factory=dict[str, str], repr=False)
@@ -119,7 +121,7 @@ class HttpResponse:
 
 @frozen
 class PlatformToken:
-    """An access token that the host's own platform vouches for."""
+    """An access token from the platform that the host runs on."""
 
     token: Secret
     expires_at: Instant
@@ -127,15 +129,15 @@ class PlatformToken:
 
 @frozen
 class Document:
-    """A document as it is published."""
+    """A published document."""
 
     body: bytes = field(repr=False)
     tag: str
-    """Changes whenever the document does. Empty: where it is published nobody can tell."""
+    """Changes whenever the document changes. Empty: the place of publication does not support it."""
 
 
 class Ready(msgspec.Struct, Generic[T_co], frozen=True, gc=False):
-    """An answer that a host need not wait for. `run` takes it as it is; awaiting it works too, but costs more."""
+    """An answer for which a host need not wait. `run` uses it directly; awaiting it also works, but costs more."""
 
     answer: T_co
 
@@ -145,10 +147,11 @@ class Ready(msgspec.Struct, Generic[T_co], frozen=True, gc=False):
 
 
 class Host(ABC):
-    """Performs effects and decides nothing. Raises only `HostFailure`s; every method may be called concurrently.
+    """Perform effects, and decide nothing.
 
-    Every host inherits from it: one that lacks a method cannot be made. Methods are usually `async def`. Where a host
-    never waits, a plain `def` that returns `Ready(answer)` is quicker.
+    A host raises only `HostFailure`s, and every method may be called concurrently. Every host inherits from this class,
+    so a host that lacks a method cannot be instantiated. Methods are usually `async def`. If a method never waits, a
+    plain `def` that returns `Ready(answer)` is faster.
     """
 
     @abstractmethod
@@ -202,19 +205,19 @@ class Host(ABC):
     def shared(self, key: str, program: Program[Any]) -> Awaitable[Any]: ...
 
     def read_document(self, path: str) -> Awaitable[Document | None]:
-        """A host that publishes nothing leaves this and `write_document` as they are."""
-        raise PublicationFailed("this host publishes nothing")
+        """A host that does not publish documents keeps this and `write_document` as they are."""
+        raise PublicationFailed("this host does not publish documents")
 
     def write_document(self, path: str, body: bytes, replaces: Document | None) -> Awaitable[None]:
-        raise PublicationFailed("this host publishes nothing")
+        raise PublicationFailed("this host does not publish documents")
 
     def show_metrics(self, numbers: Numbers, output: str) -> Awaitable[str | None]:
-        """A host that counts nothing leaves this as it is: `sys/metrics` is 404 then."""
+        """A host without metrics keeps this as it is. `sys/metrics` is 404 then."""
         return Ready(None)
 
 
 class ReadEntry(Effect["Entry | None"], frozen=True):
-    """Read one entry of the store; `None` when it is not there."""
+    """Read one entry of the store, or `None` if it does not exist."""
 
     key: str
 
@@ -223,9 +226,9 @@ class ReadEntry(Effect["Entry | None"], frozen=True):
 
 
 class ReadEntries(Effect[Mapping[str, Entry]], frozen=True):
-    """Read up to `MOST_ENTRIES` entries of the store at once: those that are there, by their keys.
+    """Read up to `MOST_ENTRIES` entries of the store, and return those that exist by their keys.
 
-    Each is read as `ReadEntry` would; a commit may come between two of them.
+    Each is read as by `ReadEntry`, and a commit may come between two of them.
     """
 
     keys: tuple[str, ...]
@@ -235,7 +238,7 @@ class ReadEntries(Effect[Mapping[str, Entry]], frozen=True):
 
 
 class ListKeys(Effect[tuple[str, ...]], frozen=True):
-    """Up to `limit` keys that start with `prefix` and sort after `after`, in order of their code points."""
+    """Return up to `limit` keys that start with `prefix` and sort after `after`, in order of their code points."""
 
     prefix: str
     after: str = ""
@@ -246,14 +249,14 @@ class ListKeys(Effect[tuple[str, ...]], frozen=True):
 
 
 class Commit(Effect[int], frozen=True):
-    """The one write: all of it or nothing, and only if every key of `expects` is at its version (`ABSENT`: not there).
+    """Write all changes or none, and only if every key of `expects` has its version (`ABSENT`: it does not exist).
 
-    Answers the version that all entries of `puts` now have. Fails with `Conflict` (nothing written), `StoreFailed`
-    (nothing written) or `OutcomeUnknown` (read again: the outcome no longer changes). It names at most
-    `MOST_COMMITTED` entries, and no key is both in `puts` and in `deletes`.
+    The answer is the new version of all entries in `puts`. Fails with `Conflict` (nothing was written), `StoreFailed`
+    (nothing was written) or `OutcomeUnknown` (read again: the outcome no longer changes). It names at most
+    `MOST_COMMITTED` entries, and no key is in both `puts` and `deletes`.
 
-    The commits of a host that change the same entry are made in their order. One whose program was closed may still be
-    written, but before all that follow it: what undoes it relies on that.
+    A host executes the commits that change the same entry in order. If a program is closed, its commit may still be
+    written, but before all that follow. Commits that undo it rely on this.
     """
 
     expects: Mapping[str, int]
@@ -268,9 +271,10 @@ class Commit(Effect[int], frozen=True):
 
 
 class CallProvider(Effect[HttpResponse], frozen=True):
-    """One HTTP request to the provider, without retry or redirect. Any status is an answer.
+    """Send one HTTP request to Azure, without retries or redirects. Any status is an answer.
 
-    Fails with `ProviderUnreachable` when none came within `timeout` seconds. Bodies are bounded by the host.
+    Fails with `ProviderUnreachable` if there is no response within `timeout` seconds. The host limits the size of
+    bodies.
     """
 
     request: HttpRequest
@@ -281,10 +285,10 @@ class CallProvider(Effect[HttpResponse], frozen=True):
 
 
 class ReadPlatformToken(Effect[PlatformToken], frozen=True):
-    """An access token for `resource` from the identity of the machine that the host runs on.
+    """Return an access token for `resource` for the identity of the host's machine.
 
-    `client_id` chooses a user-assigned identity; empty: the system's. Fails with `PlatformTokenUnavailable`,
-    whose `status` says whether the program may try again.
+    `client_id` chooses a user-assigned identity; empty chooses the system-assigned one. Fails with
+    `PlatformTokenUnavailable`, whose `status` says whether the program may retry.
     """
 
     resource: str
@@ -295,9 +299,9 @@ class ReadPlatformToken(Effect[PlatformToken], frozen=True):
 
 
 class ReadFederatedToken(Effect[Secret], frozen=True):
-    """The token in the file that a container platform writes, and renews, for the workload that the host is.
+    """Return the token in the file that a container platform writes and renews for the host's workload.
 
-    The file is read anew each time. Fails with `PlatformTokenUnavailable`.
+    The file is read every time. Fails with `PlatformTokenUnavailable`.
     """
 
     path: str
@@ -307,7 +311,7 @@ class ReadFederatedToken(Effect[Secret], frozen=True):
 
 
 class ReadDocument(Effect["Document | None"], frozen=True):
-    """A document where this service publishes its own, by its path there; `None` when it is not there.
+    """Return one of the service's own published documents by its path, or `None` if it does not exist.
 
     Fails with `PublicationFailed`.
     """
@@ -321,7 +325,7 @@ class ReadDocument(Effect["Document | None"], frozen=True):
 class WriteDocument(Effect[None], frozen=True):
     """Publish a document in place of the one that was read, or where there was none.
 
-    Fails with `PublicationFailed`, also when another one is there by now.
+    Fails with `PublicationFailed`, also if a different document was published since.
     """
 
     path: str
@@ -336,7 +340,7 @@ class WriteDocument(Effect[None], frozen=True):
 
 
 class Sleep(Effect[None], frozen=True):
-    """Go on after so many seconds."""
+    """Continue after this many seconds."""
 
     seconds: float
 
@@ -352,24 +356,24 @@ class Now(Effect[Instant], frozen=True):
 
 
 class ClockReading(msgspec.Struct, frozen=True):
-    """The store's clock beside the host's."""
+    """The difference between the store's clock and the host's."""
 
     offset: float
-    """Seconds that the store's clock is ahead."""
+    """Seconds by which the store's clock is ahead."""
 
     uncertainty: float
-    """The offset is right to so many seconds."""
+    """The accuracy of the offset, in seconds."""
 
 
 class CompareClocks(Effect["ClockReading | None"], frozen=True):
-    """The store's clock, as the last commit saw it; `None` where it is the host's own, or before the first commit."""
+    """Return the store's clock as of the last commit. `None` if it is the host's clock, or before the first commit."""
 
     def perform_on(self, host: Host) -> Awaitable[ClockReading | None]:
         return host.compare_clocks()
 
 
 class RandomBytes(Effect[bytes], frozen=True):
-    """So many bytes from the operating system's source of randomness."""
+    """Return random bytes from the operating system."""
 
     count: int
 
@@ -378,17 +382,21 @@ class RandomBytes(Effect[bytes], frozen=True):
 
 
 class GenerateKey(Effect[Secret], frozen=True):
-    """A new RSA key of 2048 bits: its private half as PEM (PKCS #8, not encrypted). Takes about 0.1 seconds."""
+    """Generate an RSA key of 2048 bits, and return the private key as PEM (PKCS #8, not encrypted).
+
+    Takes about 0.1 seconds.
+    """
 
     def perform_on(self, host: Host) -> Awaitable[Secret]:
         return host.generate_key()
 
 
 class Record(Effect[None], frozen=True):
-    """Hand an event to the host's log, audit devices and metrics.
+    """Pass an event to the host's log, audit devices and metrics.
 
-    Fails with `RecordFailed` when the event has entries for audit devices (`Event.audit`) and none of them could write
-    its entry; a host without audit devices fails so always. Then a request is not executed, or not answered.
+    Fails with `RecordFailed` if the event has entries for audit devices (`Event.audit`) and no device could write its
+    entry. A host without audit devices always fails then. The request is not executed, or not answered, after such a
+    failure.
     """
 
     event: Event
@@ -401,9 +409,9 @@ class Record(Effect[None], frozen=True):
 
 
 class ShowMetrics(Effect["str | None"], frozen=True):
-    """All metrics of this machine as a text, `prometheus` or `json`: what the host counted, and `numbers` besides.
+    """Return all metrics of this machine as text, `prometheus` or `json`: what the host counted, and `numbers`.
 
-    `None`: the host counts nothing.
+    `None`: the host has no metrics.
     """
 
     numbers: Numbers
@@ -417,9 +425,9 @@ class ShowMetrics(Effect["str | None"], frozen=True):
 
 
 class Together(Effect[tuple[Any, ...]], frozen=True):
-    """Run programs in parallel; answers in their order.
+    """Run programs in parallel, and return their answers in order.
 
-    When some fail, the others are closed, and the failure of the first *in order* of those that failed is raised, bare.
+    If some fail, the others are closed, and the first failure *in order* is raised, not in a group.
     """
 
     programs: tuple[Program[Any], ...]
@@ -432,7 +440,7 @@ class Together(Effect[tuple[Any, ...]], frozen=True):
 
 
 class Within(Effect[Any], frozen=True):
-    """Run a program, but close it after so many seconds and fail with `TimeIsUp`."""
+    """Run a program. If it takes longer, close it and fail with `TimeIsUp`."""
 
     seconds: float
     program: Program[Any]
@@ -445,10 +453,10 @@ class Within(Effect[Any], frozen=True):
 
 
 class Shared(Effect[Any], frozen=True):
-    """Run a program once for all that ask for `key` while it runs; all get its answer or failure.
+    """Run a program once for all callers with the same `key`. All of them get its answer or failure.
 
-    It runs in the host's own scope: an asker that is cancelled does not cut it short for the others. `key` is the full
-    identity of what is asked. A program that is not needed because one is under way is closed unstarted.
+    The program runs in the host's own scope, so cancelling one caller does not cancel the others. `key` is the full
+    identity of the call. A program that is not needed, because one is already running, is closed unstarted.
     """
 
     key: str
@@ -462,22 +470,22 @@ class Shared(Effect[Any], frozen=True):
 
 
 async def record_if_possible(event: Event) -> None:
-    """Record what nothing depends on: what has happened cannot be refused any more."""
+    """Record an event that is not required for anything, because what has happened can no longer be refused."""
     with suppress(RecordFailed):
         await Record(event)
 
 
 async def give_way() -> None:
-    """Let other programs go on before this one does.
+    """Let other programs run before this one continues.
 
-    A program that works for long between two effects does this every few milliseconds of work: a host runs all of them
-    on one thread, and while one works, no other request is answered.
+    A program that computes for a long time between two effects does this every few milliseconds, because a host runs
+    all programs on one thread.
     """
     await Sleep(0.0)
 
 
 async def in_turns(items: Iterable[T], work: Callable[[T], Iterable[U]], at_once: int) -> list[U]:
-    """All that `work` makes of the items, in their order. Other programs go on after each `at_once` of them."""
+    """Return the results of `work` for all items, in order. Other programs run after each `at_once` items."""
     made: list[U] = []
     left = iter(items)
     batch = list(islice(left, at_once))
@@ -495,13 +503,13 @@ B = TypeVar("B")
 
 
 async def together(first: Program[A], second: Program[B]) -> tuple[A, B]:
-    """The answers of two programs that run in parallel."""
+    """Run two programs in parallel, and return their answers."""
     answers: list[Any] = await gather((first, second))
     return answers[0], answers[1]
 
 
 async def gather(programs: Sequence[Program[T]]) -> list[T]:
-    """The answers of any number of programs that run in parallel."""
+    """Run any number of programs in parallel, and return their answers."""
     try:
         answers = await Together(tuple(programs))
     finally:
@@ -511,7 +519,7 @@ async def gather(programs: Sequence[Program[T]]) -> list[T]:
 
 
 async def within(seconds: float, program: Program[T]) -> T:
-    """The answer of a program that must be done in so many seconds; `TimeIsUp` otherwise."""
+    """Return the answer of a program, or raise `TimeIsUp` if it takes too long."""
     try:
         answer: T = await Within(seconds, program)
     finally:
@@ -520,6 +528,6 @@ async def within(seconds: float, program: Program[T]) -> T:
 
 
 async def shared(key: str, program: Program[T]) -> T:
-    """The answer of a program that runs once for all who ask for `key` at the same time."""
+    """Return the answer of a program that runs once for all callers with the same `key`."""
     answer: T = await Shared(key, program)
     return answer

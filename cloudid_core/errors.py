@@ -22,7 +22,7 @@ REASON_LIMIT: Final = 240
 
 
 class Code(Enum):
-    """Every error code of the wire: its HTTP status and its text. The name in lower case is the code."""
+    """Every error code of the API, with its HTTP status and its text. The code is the name in lower case."""
 
     # The request itself
     MALFORMED_REQUEST = 400, "the request is malformed"
@@ -35,7 +35,7 @@ class Code(Enum):
     FIELDS_EXCLUSIVE = 400, "mutually exclusive fields are both set"
     NAME_INVALID = 400, "the name is not valid"
     PERMISSION_DENIED = 403, "permission denied"
-    LOGIN_REQUIRED = 403, "only the token of a login proves who asks: log in, and use that token itself"
+    LOGIN_REQUIRED = 403, "this needs the token of a login: log in, and send the request with that token"
     NOT_FOUND = 404, "nothing here"
     UNSUPPORTED_PATH = 404, "unsupported path"
     NO_HANDLER = 404, "no handler for route"
@@ -54,41 +54,44 @@ class Code(Enum):
 
     # The service's own state
     INTERNAL_ERROR = 500, "internal error"
-    PROVIDER_REFUSED = 502, "the cloud provider refused our request or answered nonsense"
-    PROVIDER_PERMISSION_DENIED = 502, "the cloud provider denies our credentials this operation"
-    PROVIDER_SECRET_REFUSED = (502, "the cloud provider does not accept the client secret: wrong, expired or replaced")
-    PROVIDER_ASSERTION_REFUSED = 502, "the cloud provider does not accept our identity token"
-    PROVIDER_TENANT_UNKNOWN = 502, "the cloud provider does not know the tenant: check tenant_id and environment"
+    PROVIDER_REFUSED = 502, "Azure rejected the request or returned an invalid response"
+    PROVIDER_PERMISSION_DENIED = 502, "Azure does not permit this operation with the mount's credentials"
+    PROVIDER_SECRET_REFUSED = (502, "Azure does not accept the client secret: it is wrong, has expired or was replaced")
+    PROVIDER_ASSERTION_REFUSED = 502, "Azure does not accept the identity token of this service"
+    PROVIDER_TENANT_UNKNOWN = 502, "the tenant was not found: check tenant_id and environment"
     PROVIDER_APPLICATION_UNKNOWN = (
         502,
-        "the cloud provider does not know the application in this tenant: check client_id and tenant_id",
+        "the app registration was not found in this tenant: check client_id and tenant_id",
     )
-    PROVIDER_PRINCIPAL_DISABLED = 502, "the mount's application has no service principal in the tenant, or is disabled"
-    PROVIDER_ACCESS_BLOCKED = 502, "a Conditional Access policy of the tenant blocks the mount's application"
-    PROVIDER_RESOURCE_UNKNOWN = 502, "the tenant does not know the resource that the token is requested for"
+    PROVIDER_PRINCIPAL_DISABLED = (
+        502,
+        "the mount's app registration is disabled, or has no service principal in the tenant",
+    )
+    PROVIDER_ACCESS_BLOCKED = 502, "a Conditional Access policy of the tenant blocks the mount's app registration"
+    PROVIDER_RESOURCE_UNKNOWN = 502, "the resource that the token was requested for was not found in the tenant"
     PROVIDER_SCOPE_MISSING = 502, "the resource group or subscription of a role assignment no longer exists"
     PROVIDER_NOT_REGISTERED = 502, "a resource provider is not registered in the subscription"
-    PROVIDER_POLICY_REFUSED = 502, "a policy of the tenant for app registrations refuses this"
-    PROVIDER_QUOTA_EXCEEDED = 502, "a quota at the cloud provider is used up"
-    PROVIDER_UNREACHABLE = 503, "the cloud provider could not be reached"
-    PROVIDER_FAILED = 503, "the cloud provider answered with an error"
-    PLATFORM_IDENTITY_UNAVAILABLE = 503, "the mount has no client secret, and the platform gives no identity"
+    PROVIDER_POLICY_REFUSED = 502, "a policy of the tenant for app registrations forbids this"
+    PROVIDER_QUOTA_EXCEEDED = 502, "a quota of Azure is used up"
+    PROVIDER_UNREACHABLE = 503, "Azure could not be reached"
+    PROVIDER_FAILED = 503, "Azure answered with an error"
+    PLATFORM_IDENTITY_UNAVAILABLE = 503, "the mount has no client secret, and this machine has no managed identity"
     CREDENTIAL_UNUSABLE = 503, "the configured credential cannot be used"
-    PROVIDER_THROTTLED = 503, "the cloud provider limits how often it is asked"
+    PROVIDER_THROTTLED = 503, "Azure is throttling requests"
     STORE_UNAVAILABLE = 503, "the store could not be reached"
     STORE_CONTENDED = 503, "the store was too busy with concurrent changes"
     COMMIT_UNRESOLVED = 503, "the outcome of a write could not be determined"
-    ENTRY_DAMAGED = 503, "an entry of the store is damaged: write it anew or delete it"
+    ENTRY_DAMAGED = 503, "an entry of the store is damaged: rewrite or delete it"
     TOO_MANY_CONNECTIONS = 503, "too many connections"
-    TOO_MANY_BODIES = 503, "too many large request bodies are under way"
-    AUDIT_UNAVAILABLE = 503, "the request could not be recorded"
+    TOO_MANY_BODIES = 503, "too many large requests are in progress"
+    AUDIT_UNAVAILABLE = 503, "the request could not be written to the audit log"
     SEALED = 503, "the service is sealed"
     NOT_INITIALISED = 503, "the service is not initialised"
     DEADLINE_PASSED = 504, "the deadline of the request has passed"
 
     # Configuration and roles
     CONFIG_MISSING = 400, "the mount is not configured"
-    CONFIG_INVALID = 400, "the stored configuration of the mount is not valid: write the field anew"
+    CONFIG_INVALID = 400, "the stored configuration of the mount is not valid: write the field again"
     REFERENCE_NOT_FOUND = 400, "a referenced object does not exist"
     REFERENCE_AMBIGUOUS = 400, "a name matches several objects: use the id"
     ROLE_UNBOUND = (
@@ -99,40 +102,43 @@ class Code(Enum):
     ROLE_NOT_FOUND = 400, "the role does not exist"
     ROLE_NEWER_THAN_NODE = 403, "the role has a bound constraint that this node does not know: upgrade the node"
     TTL_EXCEEDS_MAX = 400, "the TTL is greater than the maximum TTL"
-    ISSUER_MISSING = 400, "identity tokens need an issuer that the provider can reach"
+    ISSUER_MISSING = 400, "identity tokens need an issuer that Azure can reach"
     ROTATION_CONFLICT = 400, "only one of rotation_period and rotation_schedule can be set"
-    ROTATION_WINDOW_CONFLICT = 400, "rotation_window needs a rotation_schedule and goes with no rotation_period"
+    ROTATION_WINDOW_CONFLICT = (
+        400,
+        "rotation_window needs rotation_schedule, and cannot be combined with rotation_period",
+    )
 
     # Login
-    JWT_MALFORMED = 400, "the jwt is not a signed JSON web token"
+    JWT_MALFORMED = 400, "the JWT is not a signed JSON Web Token"
     LOGIN_REFUSED = 403, "login refused"
-    JWT_EXPIRED = 403, "the jwt has expired"
-    JWT_NOT_YET_VALID = 403, "the jwt is not valid yet"
-    JWT_EXPIRES_TOO_LATE = 403, "the jwt expires later than the role allows"
-    JWT_ISSUER_MISMATCH = 403, "the jwt was issued by somebody else"
-    JWT_AUDIENCE_MISMATCH = 403, "the jwt is meant for another audience"
-    JWT_TENANT_MISMATCH = 403, "the jwt belongs to another tenant"
-    JWT_CLAIM_MISSING = 403, "a claim of the jwt is missing or malformed"
+    JWT_EXPIRED = 403, "the JWT has expired"
+    JWT_NOT_YET_VALID = 403, "the JWT is not valid yet"
+    JWT_EXPIRES_TOO_LATE = 403, "the JWT expires later than the role allows"
+    JWT_ISSUER_MISMATCH = 403, "the issuer of the JWT is not trusted"
+    JWT_AUDIENCE_MISMATCH = 403, "the JWT was issued for a different audience"
+    JWT_TENANT_MISMATCH = 403, "the JWT belongs to a different tenant"
+    JWT_CLAIM_MISSING = 403, "a claim of the JWT is missing or malformed"
     SOURCE_ADDRESS_REFUSED = 403, "the source address is not allowed"
-    BOUND_TOKEN_TYPE_MISMATCH = 403, "bound_token_types of the role does not have the kind of the jwt: app or user"
+    BOUND_TOKEN_TYPE_MISMATCH = 403, "the type of the JWT, app or user, is not in the role's bound_token_types"
     BOUND_SERVICE_PRINCIPAL_MISMATCH = 403, "the service principal is not allowed by the role"
-    BOUND_GROUP_MISMATCH = 403, "no group is allowed by the role"
+    BOUND_GROUP_MISMATCH = 403, "none of the principal's groups is allowed by the role"
     BOUND_SUBSCRIPTION_MISMATCH = 403, "the subscription is not allowed by the role"
     BOUND_RESOURCE_GROUP_MISMATCH = 403, "the resource group is not allowed by the role"
-    BOUND_IDENTITY_MISMATCH = 403, "the user-assigned identity is not allowed by the role, or the jwt names none"
+    BOUND_IDENTITY_MISMATCH = 403, "the user-assigned identity is not allowed by the role, or the JWT does not name one"
     BOUND_VM_ID_MISMATCH = 403, "the vmId of the virtual machine is not allowed by the role"
     BOUND_LOCATION_MISMATCH = 403, "the location is not allowed by the role"
     BOUND_SCALE_SET_MISMATCH = 403, "the scale set is not allowed by the role"
     MACHINE_REQUIRED = 400, 'the role binds machines: "subscription_id" and "resource_group_name" are required'
-    MACHINE_CLAIM_MISSING = 403, "the jwt names no machine: ask for a first-party audience"
-    SUBSCRIPTION_MISMATCH = 403, "subscription_id is not the one that the jwt names"
-    RESOURCE_GROUP_MISMATCH = 403, "resource_group_name is not the one that the jwt names"
-    VM_NAME_MISMATCH = 403, "vm_name is not the machine that the jwt names"
-    VMSS_NAME_MISMATCH = 403, "vmss_name is not the scale set of the machine that the jwt names"
-    RESOURCE_ID_MISMATCH = 403, "resource_id is not the resource that the jwt names"
-    MACHINE_NOT_FOUND = 403, "the cloud provider does not know the machine"
-    MACHINE_IDENTITY_MISMATCH = 403, "the machine does not carry the identity of the jwt"
-    NO_LONGER_ADMITTED = 403, "the role would no longer admit the machine: the token is not renewed"
+    MACHINE_CLAIM_MISSING = 403, "the JWT does not name a machine: request it for a first-party audience"
+    SUBSCRIPTION_MISMATCH = 403, "subscription_id is not the one in the JWT"
+    RESOURCE_GROUP_MISMATCH = 403, "resource_group_name is not the one in the JWT"
+    VM_NAME_MISMATCH = 403, "vm_name is not the machine in the JWT"
+    VMSS_NAME_MISMATCH = 403, "vmss_name is not the scale set of the machine in the JWT"
+    RESOURCE_ID_MISMATCH = 403, "resource_id is not the resource in the JWT"
+    MACHINE_NOT_FOUND = 403, "Azure does not know the machine"
+    MACHINE_IDENTITY_MISMATCH = 403, "the machine does not have the identity in the JWT"
+    NO_LONGER_ADMITTED = 403, "the role no longer admits the machine, so its token cannot be renewed"
     GROUPS_UNAVAILABLE = 403, "the groups of the principal could not be determined"
 
     # Tokens, policies and mounts
@@ -141,11 +147,11 @@ class Code(Enum):
     TOKEN_NOT_FOUND = 400, "token not found"
     BATCH_TOKEN_UNSUPPORTED = 400, "batch tokens cannot do this"
     TOKEN_RESTRICTED = 400, "a token with limited uses cannot create tokens"
-    TOKEN_USED_UP = 400, "the token has no use left that a lease could belong to"
+    TOKEN_USED_UP = 400, "this was the token's last use, so it cannot own a lease"
     TOKEN_SUDO_REQUIRED = 400, "root or sudo privileges are required"
     WRAPPING_TOKEN_INVALID = 400, "wrapping token is not valid or does not exist"
-    WRAPPING_NOT_ALLOWED = 400, "the answer of this request cannot be wrapped"
-    WRAPPED_ANSWER_TOO_LARGE = 400, "the answer is too large to be wrapped"
+    WRAPPING_NOT_ALLOWED = 400, "the response to this request cannot be wrapped"
+    WRAPPED_ANSWER_TOO_LARGE = 400, "the response is too large to be wrapped"
     POLICY_INVALID = 400, "failed to parse the policy"
     POLICY_PROTECTED = 400, "this policy cannot be changed"
     POLICY_NOT_SUBSET = 400, "child policies must be a subset of the parent's"
@@ -155,17 +161,17 @@ class Code(Enum):
     MOUNT_PROTECTED = 400, "this mount cannot be changed"
     MOUNT_PATH_IN_USE = 409, "path is already in use"
     FOLDER_UNKNOWN = 400, "no applied folder has claimed this id"
-    FOLDER_CLAIMED = 409, "a folder at another place has claimed this id"
-    FOLDER_FULL = 400, "the applied folder has made as many objects as can be recorded"
-    FOLDERS_TOO_MANY = 400, "there are as many applied folders as can be recorded"
-    NOT_MADE_BY_FOLDER = 409, "the applied folder did not make this object, so the object stays"
+    FOLDER_CLAIMED = 409, "a folder in a different place has claimed this id"
+    FOLDER_FULL = 400, "the applied folder has created the maximum number of objects"
+    FOLDERS_TOO_MANY = 400, "the maximum number of applied folders is reached"
+    NOT_MADE_BY_FOLDER = 409, "the applied folder did not create this object, so it cannot delete it"
     AUDIT_DEVICE_NOT_FOUND = 400, "unknown audit backend: no audit device at this path"
     AUDITED_HEADER_NOT_FOUND = 400, "Could not find header in config"
-    AUDIT_DEVICE_UNUSABLE = 400, "the audit device could not be written"
+    AUDIT_DEVICE_UNUSABLE = 400, "the audit device cannot be written to"
     AUDIT_FILE_OUTSIDE = (
         400,
-        "the file of an audit device lies below the folder that the server's setting audit_directory names: "
-        "give a path below it, or a relative one, without dots as segments",
+        "the file of an audit device must be in the folder that the server's setting audit_directory "
+        "names: give a path below it, or a relative path, without . or .. segments",
     )
     AUDIT_DEVICE_DECLARED = 400, "the audit device is declared in the server's settings: change it there"
 
@@ -173,21 +179,21 @@ class Code(Enum):
     LEASE_NOT_FOUND = 400, "lease not found"
     LEASE_EXPIRED = 400, "lease expired"
     LEASE_NOT_RENEWABLE = 400, "lease is not renewable"
-    REVOCATION_PENDING = 503, "the revocation is not complete yet; it goes on in the background"
-    LEASES_ALIVE = 409, "leases, intents or roles still need this to remove what they have at the provider"
-    SELF_TARGET = 403, "a role may not point at an application that this service proves itself with"
-    APPLICATION_KEPT = 403, "a role may not point at an app registration that another role or a lease keeps"
-    CEILING_EXCEEDED = 403, "a role may not hand out more than the configuration of its mount allows"
-    ROLE_CHANGE_PENDING = 503, "an earlier change of the role's application is still being completed or undone"
-    ROLE_WITHOUT_TOKENS = 400, "the role gives no access tokens: it lists no token_scopes"
-    ROLE_GIVES_TOKENS = 400, "the role has no secret to hand out: static-creds/NAME/token gives access tokens"
-    ROLE_WITHOUT_SECRET = 503, "the role has no secret yet: static-roles tells why"
-    ROLE_PROOF_PENDING = 503, "the provider does not accept what was made for the role yet: ask again"
+    REVOCATION_PENDING = 503, "the revocation is not complete yet; it continues in the background"
+    LEASES_ALIVE = 409, "leases, roles or pending changes still need this to remove their objects from Azure"
+    SELF_TARGET = 403, "a role may not use an app registration that a mount of this service authenticates with"
+    APPLICATION_KEPT = 403, "a role may not use an app registration that belongs to another role or to a lease"
+    CEILING_EXCEEDED = 403, "a role may not grant more than the configuration of its mount allows"
+    ROLE_CHANGE_PENDING = 503, "an earlier change of the role's app registration is still in progress"
+    ROLE_WITHOUT_TOKENS = 400, "the role does not issue access tokens, because it has no token_scopes"
+    ROLE_GIVES_TOKENS = 400, "the role does not issue a client secret: read static-creds/NAME/token for an access token"
+    ROLE_WITHOUT_SECRET = 503, "the role has no client secret yet: read static-roles/NAME for the reason"
+    ROLE_PROOF_PENDING = 503, "Azure does not accept the role's new credential yet: try again"
     TOKEN_SCOPE_NOT_ALLOWED = 400, "the scope is not among the role's token_scopes"
-    ROOT_SECRET_UNMANAGED = 400, "the root secret is not stored here: nothing to rotate"
-    ROOT_SECRETS_LEFT = 503, "too many earlier secrets of this mount or static role have not been removed yet"
-    ROOT_SECRET_MADE_HERE = 409, "the service made the present root secret itself, and only it has that one"
-    ROOT_SECRET_SHARED = 409, "another mount uses the same root secret"
+    ROOT_SECRET_UNMANAGED = 400, "the mount has no stored client secret, so there is nothing to rotate"
+    ROOT_SECRETS_LEFT = 503, "too many earlier client secrets of this mount or static role have not been removed yet"
+    ROOT_SECRET_MADE_HERE = 409, "the service rotated the client secret itself, and no one else knows the current one"
+    ROOT_SECRET_SHARED = 409, "another mount uses the same client secret"
 
     @property
     def status(self) -> int:
@@ -204,7 +210,7 @@ class Code(Enum):
 
 @frozen
 class Problem:
-    """One thing that is wrong with a request. `detail` names fields and rules, never an input value."""
+    """One problem of a request. `detail` names fields and rules, never an input value."""
 
     code: Code
     detail: str = ""
@@ -215,7 +221,7 @@ class Problem:
 
 
 class CloudidError(Exception):
-    """Everything that this library raises on purpose."""
+    """The base of all exceptions that this library raises on purpose."""
 
 
 def drop_tracebacks(*failures: BaseException | None) -> None:
@@ -236,9 +242,9 @@ def drop_tracebacks(*failures: BaseException | None) -> None:
 
 
 class Refused(CloudidError):
-    """We do not do what was asked. The first problem gives the status, unless there is another `status`.
+    """The request is refused. The status is that of the first problem, unless `status` overrides it.
 
-    `allow` are the methods that a 405 names; empty: all that the service has.
+    `allow` are the methods in a 405 response. Empty: all methods that the service supports.
     """
 
     def __init__(
@@ -267,9 +273,9 @@ class Refused(CloudidError):
 
 
 class EntryDamaged(Refused):
-    """An entry of the store cannot be opened or read. It can be overwritten or deleted at its `version`.
+    """An entry of the store cannot be decrypted or decoded. It can be overwritten or deleted at its `version`.
 
-    The text names the entry by a digest of its key: the key itself may name something that the caller must not see.
+    The text names the entry by a digest of its key, because the caller may not be allowed to see the key.
     """
 
     def __init__(self, key: str, version: int) -> None:
@@ -280,10 +286,10 @@ class EntryDamaged(Refused):
 
 
 class ProviderProblem(CloudidError):
-    """The provider answered with an error. The caller decides by status and code, never by the message.
+    """Azure answered with an error. Callers decide by status and code, never by the message.
 
-    `retry_after` is what the provider asked for, in seconds. `hint` names a field or a variable that is known to be
-    wrong. `client_request_id` is our own id of the request.
+    `retry_after` is the pause that Azure requested, in seconds. `hint` names a field or a variable that is known to be
+    wrong. `client_request_id` is the client's id of the request.
     """
 
     hint = ""
@@ -311,14 +317,17 @@ _UNREACHED_FOR: Final = re.compile(rf"({_UNREACHED}) \(.*", re.DOTALL)
 
 
 def without_provider_code(reason: str) -> str:
-    """Return a reason for callers who may not see the provider's code, or which host could not be reached and why."""
+    """Return a reason without Azure's error code and the host that could not be reached.
+
+    It is for callers who may not see them.
+    """
     return _UNREACHED_FOR.sub(r"\1", _ANSWERED.sub(r"\1", reason))
 
 
 class ProviderAmbiguous(CloudidError):
-    """A call that changes something got no definite answer: look the object up before doing it again.
+    """The outcome of a change in Azure is unknown: look the object up before repeating the change.
 
-    `answered`: the provider did answer, with an error or with nonsense.
+    `answered`: Azure did respond, with an error or an invalid response.
     """
 
     def __init__(self, reason: str, *, answered: bool) -> None:
@@ -335,17 +344,17 @@ class Conflict(HostFailure):
 
 
 class OutcomeUnknown(HostFailure):
-    """A commit may or may not have been written; after this answer its fate no longer changes: read again."""
+    """A commit may or may not have been written, and this no longer changes: read again."""
 
 
 class StoreFailed(HostFailure):
-    """The store could not be read, or a commit was certainly not written."""
+    """The store could not be read, or a commit was definitely not written."""
 
 
 class ProviderUnreachable(HostFailure):
-    """No answer came from the provider. `sent` tells whether the request may have reached it.
+    """Azure did not respond. `sent` is whether the request may have reached it.
 
-    `reason` is the host that was called and why it did not answer. It holds no secret.
+    `reason` is the host that was called and why it did not respond. It contains no secret.
     """
 
     def __init__(self, reason: str, *, sent: bool) -> None:
@@ -354,10 +363,10 @@ class ProviderUnreachable(HostFailure):
 
 
 class PlatformTokenUnavailable(HostFailure):
-    """The host's platform has no identity token to give.
+    """The host's platform has no identity token.
 
-    `status` is that of its answer, or `NO_ANSWER`. `None`: trying again is of no use, since there is no platform, or
-    its answer cannot be understood.
+    `status` is the status of the platform's response, or `NO_ANSWER`. `None`: a retry is useless, because there is no
+    platform or its response is malformed.
     """
 
     NO_ANSWER: Final = 0
@@ -368,11 +377,14 @@ class PlatformTokenUnavailable(HostFailure):
 
 
 class PublicationFailed(HostFailure):
-    """A document could not be read where it is published, or not be written there. The reason holds no secret."""
+    """A published document could not be read or written. The reason contains no secret."""
 
 
 class RecordFailed(HostFailure):
-    """The audit record could not be written. The reason holds no secret: it is shown to who enables a device."""
+    """The audit record could not be written.
+
+    The reason contains no secret, because it is shown to the caller who enables a device.
+    """
 
 
 class TimeIsUp(HostFailure):
@@ -380,10 +392,10 @@ class TimeIsUp(HostFailure):
 
 
 def reason_of(failure: CloudidError) -> str:
-    """Return what may be kept and shown of a failure.
+    """Return the part of a failure that may be stored and shown.
 
-    Of a host's failure that is its type, because its words are those of a library, unless no answer came from the
-    provider: hosts have the same few words for that.
+    For a host's failure this is only its type, because its text comes from a library. Only if Azure did not respond,
+    the text is included, because hosts use a fixed set of texts for that.
     """
     if isinstance(failure, ProviderUnreachable):
         return f"{_UNREACHED} ({failure})"[:REASON_LIMIT]

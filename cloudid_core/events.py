@@ -1,8 +1,8 @@
-"""Events: what happened in the service, as data for the host's log, its audit devices and its metrics.
+"""Events of the service, as data for the host's log, audit devices and metrics.
 
-All of them leave the core in one way, by the effect `Record`. A change of state travels with the commit that makes it
-(`store.changes.Changes.events`) and is recorded when the commit has succeeded. No event holds a secret: no token, no
-client secret, no field's value, no body.
+All events leave the core through the effect `Record`. An event about a change of state is attached to the commit of
+that change (`store.changes.Changes.events`), and is recorded after the commit has succeeded. No event contains a
+secret: no token, client secret, field value or body.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FRAMES: Final = 12
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """What went wrong on our side or at the provider. `where` has the frames of a bug, the innermost last."""
+    """A failure of the service or of Azure. `where` has the stack frames of a bug, innermost last."""
 
     error: str
     reason: str = ""
@@ -31,7 +31,11 @@ class Problem(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, failure: BaseException) -> Problem:
-        """Of our own errors kind and text; of others kind and place, since their text could hold a secret."""
+        """Describe a failure.
+
+        cloudid's own errors have type and text. All others have type and place, because their text may contain a
+        secret.
+        """
         if isinstance(failure, CloudidError):
             return cls(type(failure).__name__, str(failure)[:REASON_LIMIT])
         frames = [
@@ -42,21 +46,21 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
-    """Something that happened. Times are instants, paths have no query, ids and accessors are not secret."""
+    """The base of all events. Times are instants, paths have no query, and ids and accessors are not secret."""
 
     severity: ClassVar[Severity] = "info"
 
     audit: Entries | None = None
-    """What audit devices must have of it, if any is enabled."""
+    """The entries for audit devices, if any are enabled."""
 
     @property
     def importance(self) -> Severity:
-        """How much an operator should care."""
+        """The severity of this event."""
         return self.severity
 
 
 class RequestReceived(Event, frozen=True, kw_only=True, tag="request"):
-    """A request that policies allow is about to be executed. Recorded only where audit devices must have it first."""
+    """A request that policies allow is about to be executed. Recorded only if an audit device must have it first."""
 
     severity: ClassVar[Severity] = "debug"
 
@@ -72,11 +76,11 @@ class RequestReceived(Event, frozen=True, kw_only=True, tag="request"):
 
 
 class RequestAnswered(Event, frozen=True, kw_only=True, tag="response"):
-    """A request got its answer, whatever it was. `codes` are those of a refusal.
+    """A request was answered. `codes` are the codes of a refusal.
 
-    `role` is the role of a login or of credentials; `accessor` that of the token that a login or a creation gave.
-    `principal_id` and `resource_id` are what the JWT of a login says, refused or not, once the mount has accepted it;
-    until then a login has no `role` here either.
+    `role` is the role of a login or of credentials, and `accessor` is the accessor of an issued token. `principal_id`
+    and `resource_id` come from the JWT of a login, refused or not, once the mount has accepted the JWT. Until then, a
+    login has no `role` either.
     """
 
     request_id: str
@@ -103,7 +107,7 @@ class RequestAnswered(Event, frozen=True, kw_only=True, tag="response"):
 
 
 class MachineClaimIgnored(Event, frozen=True, kw_only=True, tag="machine_claim"):
-    """A login's machine claim is not the id of a resource in a resource group, and counts as absent.
+    """The machine claim of a login is not the id of a resource in a resource group, and is ignored.
 
     `claim` is its name; its value is not recorded.
     """
@@ -117,9 +121,9 @@ class MachineClaimIgnored(Event, frozen=True, kw_only=True, tag="machine_claim")
 
 
 class RenewalUnchecked(Event, frozen=True, kw_only=True, tag="renewal_unchecked"):
-    """A token was renewed though nobody could tell whether its role would still admit the machine.
+    """A token was renewed although it could not be checked whether its role still admits the machine.
 
-    `reason` is the code of what stood in the way.
+    `reason` is the code of the obstacle.
     """
 
     severity: ClassVar[Severity] = "warning"
@@ -131,7 +135,7 @@ class RenewalUnchecked(Event, frozen=True, kw_only=True, tag="renewal_unchecked"
 
 
 class Progress(Event, frozen=True, kw_only=True):
-    """Something went on, or failed for a `reason`."""
+    """Progress of a change, or a failure with a `reason`."""
 
     reason: str = ""
 
@@ -141,7 +145,7 @@ class Progress(Event, frozen=True, kw_only=True):
 
 
 class LeaseChanged(Progress, frozen=True, kw_only=True, tag="lease"):
-    """A lease was issued, renewed, is revoking, was revoked or dropped, or an attempt to revoke it failed."""
+    """A lease was issued, renewed, revoked or dropped, or its revocation has started or failed."""
 
     lease_id: str
     mount_id: str
@@ -161,7 +165,7 @@ class IntentChanged(Progress, frozen=True, kw_only=True, tag="intent"):
 
 
 class RotationChanged(Progress, frozen=True, kw_only=True, tag="rotation"):
-    """The rotation of a root secret, or of that of a static role, went on to a phase, or met an error."""
+    """The rotation of a client secret of a mount or of a static role reached a new phase, or failed."""
 
     mount_id: str
     role: str = ""
@@ -169,7 +173,7 @@ class RotationChanged(Progress, frozen=True, kw_only=True, tag="rotation"):
 
 
 class RootSecretAtRisk(Event, frozen=True, kw_only=True, tag="root secret"):
-    """The root secret of a mount, or the secret of a static role, is about to expire, or could not be rotated."""
+    """The client secret of a mount or of a static role is about to expire, or could not be rotated."""
 
     severity: ClassVar[Severity] = "warning"
 
@@ -180,7 +184,7 @@ class RootSecretAtRisk(Event, frozen=True, kw_only=True, tag="root secret"):
 
 
 class MountChanged(Event, frozen=True, kw_only=True, tag="mount"):
-    """A mount was enabled, tuned, moved, disabled (it is retiring then) or wiped."""
+    """A mount was enabled, tuned, moved, disabled or wiped. A disabled mount retires before it is wiped."""
 
     mount_accessor: str
     path: str
@@ -195,23 +199,23 @@ class DeviceChanged(Event, frozen=True, kw_only=True, tag="audit device"):
 
 
 class KeysChanged(Event, frozen=True, kw_only=True, tag="keys"):
-    """A key was turned over: `data`, `token` or `master`. `term` counts the data or token keys."""
+    """A key was rotated: `data`, `token` or `master`. `term` is the number of a data or token key."""
 
     kind: str
     term: int = 0
 
 
 class PublishedDocumentChanged(Event, frozen=True, kw_only=True, tag="published document"):
-    """A document of an issuer was not as it was published: somebody else can write there. It is put back."""
+    """A published document of an issuer was changed by someone else, who can write there. The service restores it."""
 
     severity: ClassVar[Severity] = "warning"
 
     document: str
-    """Its path below the address of the service."""
+    """Its path below the issuer's URL."""
 
 
 class SettingsDiffer(Event, frozen=True, kw_only=True, tag="settings differ"):
-    """Settings of this node that are not those of another node; without names: they are the same again."""
+    """Some settings of this node differ from those of another node. Without names, they are equal again."""
 
     severity: ClassVar[Severity] = "warning"
 
@@ -224,7 +228,7 @@ class LeadershipTaken(Event, frozen=True, kw_only=True, tag="leadership"):
 
 
 class JobFailed(Event, frozen=True, kw_only=True, tag="background"):
-    """A background job failed in a way that its own record cannot tell."""
+    """A background job failed without a record of its own to store the reason."""
 
     severity: ClassVar[Severity] = "error"
 

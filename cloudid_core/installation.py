@@ -1,6 +1,6 @@
-"""The first start of a store: its key ring, its mounts, a signing key, and the root token, in one commit.
+"""Initialise a store: create its key ring, mounts, signing key and root token in one commit.
 
-Later root tokens are made here too.
+Later root tokens are created here too.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ from .values import Secret
 
 @frozen
 class Unshown:
-    """A mark in the store: the last root token that was made may never have been shown to anyone."""
+    """A mark in the store that the last root token may never have been shown to anyone."""
 
 
 async def initialise(settings: Settings, root_token: Secret | None = None) -> Secret:
-    """Prepare an empty store, and answer the root token: it is stored nowhere and shown only now.
+    """Initialise an empty store, and return the root token, which is stored nowhere.
 
-    `root_token` fixes its text, for development only. Refused with `MALFORMED_REQUEST` when the store is not empty.
-    Run `confirm_root_token` once the token has been shown.
+    `root_token` sets a fixed token, for development only. Refuse with `MALFORMED_REQUEST` if the store is not empty.
+    Run `confirm_root_token` after the token was shown.
     """
     if await ListKeys("", "", 1) and not await is_initialised():
-        raise Refused(Code.MALFORMED_REQUEST, "a store without its key ring, as a failed copy: remove what is there")
+        raise Refused(
+            Code.MALFORMED_REQUEST,
+            "the store has entries but no key ring, perhaps from a failed copy: remove the entries",
+        )
     now = await Now()
     keyring = make_keyring(now, await RandomBytes(KEYRING_BYTES))
     records = Records(Sealer(keyring), Caches(settings).records)
@@ -50,25 +53,25 @@ async def initialise(settings: Settings, root_token: Secret | None = None) -> Se
 
 
 async def is_initialised() -> bool:
-    """Whether the store has been prepared. Needs no master key."""
+    """Return whether the store is initialised. Needs no master key."""
     return await ReadEntry(keys.RING) is not None
 
 
 async def was_root_token_shown() -> bool:
-    """False when `confirm_root_token` has not been run for the last root token. Needs no master key."""
+    """Return whether `confirm_root_token` was run for the last root token. Needs no master key."""
     return await ReadEntry(keys.UNSHOWN_ROOT_TOKEN) is None
 
 
 async def confirm_root_token() -> None:
-    """Note that the last root token has been shown."""
+    """Record that the last root token was shown."""
     if mark := await ReadEntry(keys.UNSHOWN_ROOT_TOKEN):
         await Commit({keys.UNSHOWN_ROOT_TOKEN: mark.version}, deletes=(keys.UNSHOWN_ROOT_TOKEN,))
 
 
 async def make_root_token(settings: Settings) -> Secret:
-    """Another root token for an initialised store: the master key is all that it takes. Earlier ones stay valid.
+    """Create another root token for an initialised store. Earlier root tokens stay valid.
 
-    Fails as `open_keyring` does. Run `confirm_root_token` once the token has been shown.
+    Needs only the master key. Fails like `open_keyring`. Run `confirm_root_token` after the token was shown.
     """
     keyring = await open_keyring(settings)
     token, shown = await _root_token(keyring, await Now(), None)

@@ -1,6 +1,6 @@
-"""The loop: answers a program's effects on a host, and knows no runtime.
+"""Run programs: answer their effects on a host, without depending on an async library.
 
-`run` is what every server, and every host of your own, calls; `run_now` is for hosts that never wait.
+Servers and your own hosts call `run`. `run_now` is for hosts that never wait.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ T = TypeVar("T")
 async def run(program: Program[T], host: Host) -> T:
     """Answer the program's effects, one at a time, until it returns.
 
-    A failed effect is raised in the program, at the line that asked for it. Cancellation is not: it closes the program
-    on the spot, as a crash would.
+    A failed effect is raised in the program, where the effect was awaited. Cancellation is not raised in the program:
+    it closes the program immediately, like a crash.
     """
     reply: Any = None
     effect: object
@@ -42,7 +42,7 @@ async def run(program: Program[T], host: Host) -> T:
 
 
 def run_now(program: Program[T], host: Host) -> T:
-    """Run a program on a host that never waits: a test's, a script's, a benchmark's."""
+    """Run a program on a host that never waits, for example in a test, a script or a benchmark."""
     running = run(program, host)
     try:
         running.send(None)

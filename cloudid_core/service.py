@@ -64,20 +64,20 @@ from .values import Secret
 
 REFRESH_PAUSE: Final = 60.0
 GRACE: Final = 0.3
-"""Seconds beyond its deadline in which a request may say itself why it was not in time."""
+"""Seconds after its deadline during which a request can still report why it was late."""
 
 LATE_SECONDS: Final = 0.4
 LET_GO_SECONDS: Final = 0.2
-"""How long a late answer waits until what its request held is given back."""
+"""How long a late response waits until what its request held is revoked."""
 
 MOST_OWED: Final = 10_000
-"""How many leases, tokens and wrapped answers are noted that no caller received and that are not given back yet."""
+"""Maximum number of undelivered leases, tokens and wrapped responses that are noted for a later revocation."""
 
 MOST_GIVING_BACK: Final = 256
-"""How many of them are tried at the same time, beside `upkeep`."""
+"""Maximum number of them that are revoked concurrently, in addition to `upkeep`."""
 
 OWED_SECONDS: Final = 20.0
-"""How long one round of `upkeep` gives back what closed requests held."""
+"""How long a round of `upkeep` revokes what closed requests held."""
 
 STATE_SECONDS: Final = 1.0
 """How long a request for the state of this node waits for the store."""
@@ -88,7 +88,10 @@ STATE_TARGETS: Final = frozenset(
 )
 
 CLIENT_ERRORS: Final = frozenset({Code.MALFORMED_REQUEST.status, Code.LOGIN_REFUSED.status, Code.BODY_TOO_LARGE.status})
-"""Statuses of refused logins that count toward the throttle. Quotas and failures of store and provider have others."""
+"""Statuses of refused logins that count toward the throttle.
+
+Quotas and failures of store and Azure have other statuses.
+"""
 
 T = TypeVar("T")
 
@@ -96,7 +99,7 @@ __all__ = ["Service", "initialise", "open_service"]
 
 
 async def open_service(settings: Settings) -> Service:
-    """The service over an initialised store; fails as `open_keyring` does."""
+    """Open the service over an initialised store. Fails like `open_keyring`."""
     caches = Caches(settings)
     records = Records(Sealer(await open_keyring(settings)), caches.records, partial(read_keyring, settings))
     node = Node((await RandomBytes(8)).hex(), settings.node_name, await Now())
@@ -109,7 +112,7 @@ async def open_service(settings: Settings) -> Service:
 
 
 class Service:
-    """One opened service: what it was opened with, and its caches. Everything else is in the store."""
+    """An open service, with its settings and caches. All other state is in the store."""
 
     def __init__(self, context: Context, request_ids: RequestIds) -> None:
         self.context = context
@@ -119,15 +122,15 @@ class Service:
         self._audiences_are_listed = False
         self._look_at: Instant = 0.0
         self._owed: dict[int, Held] = context.node.owed
-        """What no caller received, by its identity, until it is given back. `upkeep` begins with the first."""
+        """What no caller received, by identity, until it is revoked. `upkeep` starts with the first."""
         self._giving_back = 0
-        """For how many of them a caller or its host tries at the moment."""
+        """How many of them a caller or its host is currently revoking."""
         self._prove_at: Instant = 0.0
 
     async def handle(self, request: Request) -> Response:
-        """Answer one request, whatever it is and whatever hangs, at most a second after its deadline.
+        """Answer a request, at most one second after its deadline, whatever happens.
 
-        Only a bug of ours is answered with 500.
+        Only a bug in cloudid results in a 500.
         """
         exchange = self.begin(request)
         try:
@@ -140,9 +143,9 @@ class Service:
             raise
 
     def begin(self, request: Request) -> Exchange:
-        """The beginning of `handle`, for a host that looks at the time of all its requests itself.
+        """Start `handle`, for a host that manages the time of its requests itself.
 
-        It runs `work_on`, closes that `GRACE` after `Exchange.seconds`, and runs `answer_late` then.
+        The host runs `work_on`, closes it `GRACE` after `Exchange.seconds`, and then runs `answer_late`.
         """
         folded = request if request.is_folded else request.folded
         seconds = patience(folded.headers, self.context.settings.request_deadline)
@@ -152,7 +155,10 @@ class Service:
         return exchange
 
     async def answer_late(self, exchange: Exchange) -> Response:
-        """The response to a request that was not worked off in its time, or given up. Takes `LATE_SECONDS` at most."""
+        """Return the response to a request that did not finish in time or was abandoned.
+
+        Takes at most `LATE_SECONDS`.
+        """
         exchange.is_late = True
         limit = self.context.settings.request_deadline
         if exchange.tells_state:
@@ -172,7 +178,7 @@ class Service:
         return await self._refused(_end_of(exchange), None, exchange)
 
     async def work_on(self, exchange: Exchange) -> Response:
-        """The response to a request, however long that takes."""
+        """Return the response to a request, however long it takes."""
         exchange.time = await Now()
         refusal: Refused
         failure: Exception | None = None
@@ -210,18 +216,19 @@ class Service:
         return await self._refused(refusal, failure, exchange)
 
     def numbers(self, now: Instant) -> Numbers:
-        """What this node knows of itself, for metrics that a host shows together with those of others."""
+        """Return this node's own metrics, for a host that combines them with those of other processes."""
         return node_numbers(self.context, now)
 
     async def metrics(self, output: str) -> Response:
-        """All metrics, `prometheus` or `json`, for a host that lets somebody read them who has no token."""
+        """Return all metrics, as `prometheus` or `json`, for a host that serves them without a token."""
         return render(await metrics_answer(self.context, output), request_id="", mount_type="")
 
     async def body_limit(self, head: Request) -> int:
-        """How many bytes the body of a request may have, by its head alone: it is longest behind a good token.
+        """Return the maximum size of a request's body, which depends only on its head.
 
-        Hosts ask before they read more than `UNASKED` bytes of a body. One that is longer is handed in cut off.
-        It never raises: if the store does not answer in time, it is `UNASKED`, and `handle` says what is wrong.
+        It is largest with a valid token. Hosts call this before they read more than `UNASKED` bytes of a body,
+        and pass on a longer body truncated. It never raises: if the store does not answer in time, it returns
+        `UNASKED`, and `handle` reports the failure.
         """
         try:
             return await self.limit_in_time(head)
@@ -229,7 +236,7 @@ class Service:
             return UNASKED
 
     async def limit_in_time(self, head: Request) -> int:
-        """As `body_limit`, but refuses with `DEADLINE_PASSED`, for a host that then answers without `handle`."""
+        """Return `body_limit`, or refuse with `DEADLINE_PASSED`, for a host that then answers without `handle`."""
         folded = head.folded
         seconds = patience(folded.headers, self.context.settings.request_deadline)
         try:
@@ -240,7 +247,7 @@ class Service:
             return UNASKED
 
     def _slowed(self, refusal: Refused, exchange: Exchange) -> Refused:
-        """Count a login that ends without an accepted token, whatever was wrong with it, and slow its source."""
+        """Count a login without an accepted token, whatever was wrong with it, and delay its source."""
         if exchange.is_login and not exchange.proven.principal_id and refusal.status in CLIENT_ERRORS:
             try:
                 count_failed_login(self.context, exchange.request.remote_address, exchange.time)
@@ -249,24 +256,27 @@ class Service:
         return refusal
 
     async def _let_go(self, exchange: Exchange) -> None:
-        """Start to give back what a request held, and wait for it for a moment. Otherwise `upkeep` does it."""
+        """Start to revoke what a request held, and wait a moment for it. If that is too short, `upkeep` continues."""
         if exchange.held:
             with suppress(CloudidError):
                 await within(LET_GO_SECONDS, self._give_back_for_all(exchange))
 
     async def _give_back_for_all(self, exchange: Exchange) -> None:
-        """Goes on when the one who waits for it is cut off."""
+        """Revoke for all waiting callers. This continues if the caller that waits is cancelled."""
         await shared(f"give back {exchange.request_id}", self.give_back(exchange.held))
 
     def _owe(self, held: Held) -> None:
-        """Note for `upkeep` what no caller received. Of too much, the first is left to end when it expires."""
+        """Note for `upkeep` what no caller received. If there is too much, the oldest is left to expire."""
         if held:
             self._owed[id(held)] = held
             if len(self._owed) > MOST_OWED:
                 del self._owed[next(iter(self._owed))]
 
     async def _refused(self, refusal: Refused, failure: Exception | None, exchange: Exchange) -> Response:
-        """The response to a refusal, once its event is recorded. Otherwise it says no more than that."""
+        """Return the response to a refusal after recording its event.
+
+        If recording fails, the response says only that.
+        """
         response = render_refusal(refusal, failure, exchange.request_id)
         if exchange.is_login:
             exchange.hide_role(refusal.code)
@@ -290,8 +300,10 @@ class Service:
         return with_headers(response, exchange.headers) if exchange.headers else response
 
     async def give_back(self, held: Held) -> None:
-        """Give back what no caller received. It is tried some times, and left to `upkeep` if the store keeps failing or
-        many are tried at the moment: nothing else of its request stays in memory.
+        """Revoke what no caller received.
+
+        After a few tries, or while many others are being revoked, it is left to `upkeep`. Nothing else of the request
+        stays in memory.
         """
         self._owe(held)
         if self._giving_back >= MOST_GIVING_BACK:
@@ -304,30 +316,32 @@ class Service:
             self._giving_back -= 1
 
     async def undelivered(self, response: Response) -> None:
-        """Give back what an answer held that could not be delivered, as `give_back` does."""
+        """Revoke what an undeliverable response held, like `give_back`."""
         if isinstance(response.held, Held):
             await self.give_back(response.held)
 
     def leads(self) -> Program[bool]:
-        """Whether this node does the background work of all nodes."""
+        """Return whether this node does the background work of all nodes."""
         return self._background.leads()
 
     def make_token(self, name: str, policies: tuple[str, ...], seconds: int) -> Program[Secret]:
-        """A token for what the host itself asks of the service. It is stored nowhere, and ends by itself."""
+        """Create a token for the host's own requests to the service. It is not stored, and expires."""
         return make_own_token(self.context, name, policies, seconds)
 
     async def tick(self) -> Instant:
-        """Do the background work that is due; when to come again."""
+        """Do the scheduled background work. Return when to call again."""
         return await self._told("tick", self._background.run())
 
     async def upkeep(self) -> Instant:
-        """Look at the store and the other nodes, give back what closed requests held, keep this node's caches, keys and
-        plans fresh, and look at what is stored. Return the instant of the next round.
+        """Maintain this node, and return the instant of the next round.
+
+        Read the state of the store and the other nodes, revoke what closed requests held, refresh this node's caches,
+        keys and plans, and check stored entries.
         """
         return await self._told("upkeep", self._keep_up())
 
     async def _told(self, work: str, round_: Program[Instant]) -> Instant:
-        """A round of background work, whose failures health tells when there are several in a row."""
+        """Run a round of background work. Health reports its failures if there are several in a row."""
         try:
             again = await round_
         except Exception as failure:
@@ -341,7 +355,7 @@ class Service:
             await within(OWED_SECONDS, self._try_each_owed())
 
     async def _try_each_owed(self) -> None:
-        """Try to give back once each of what closed requests held. What fails is behind all others the next time."""
+        """Try once to revoke each item that closed requests held. An item that fails moves to the end."""
         for name in tuple(self._owed):
             held = self._owed.pop(name, None)
             if held:
@@ -371,7 +385,7 @@ class Service:
         return again or now
 
     async def _refresh(self) -> None:
-        """Keep plans, identities, caches and keys fresh. All of them are tried again soon if one fails."""
+        """Refresh plans, identities, caches and keys. If one of them fails, all are retried soon."""
         steps = Steps()
         await steps.take(keep_plans(self.context))
         await steps.take(keep_identities(self.context))
@@ -387,10 +401,11 @@ class Service:
             self._audiences_are_listed = True
 
     async def stop(self) -> None:
-        """End this node's background work, so that another node does it at once, take the node off the list, and give
-        back what closed requests held: no other node knows of that.
+        """Stop the node's background work, so that another node takes it over immediately.
 
-        Requests can still be answered. Without it, the others wait until the leadership of this node has run out.
+        Also remove the node from the list, and revoke what closed requests held, because no other node knows of it.
+        Requests can still be answered afterwards. Without this call, the other nodes wait until this node's leadership
+        expires.
         """
         await self._background.stop()
         await leave(self.context)
@@ -399,7 +414,7 @@ class Service:
 
 @define
 class Steps:
-    """Steps that do not depend on each other: when one fails, as on a damaged entry, the others still run.
+    """Independent steps: if one fails, for example because of a damaged entry, the others still run.
 
     Only a store that does not answer ends them all, because each would wait for it again.
     """
@@ -407,7 +422,7 @@ class Steps:
     failures: list[CloudidError] = field(factory=list)
 
     async def take(self, step: Program[T]) -> T | None:
-        """Return what a step returns; `None` if it fails."""
+        """Return the result of a step, or `None` if it fails."""
         try:
             return await step
         except StoreFailed:

@@ -1,6 +1,6 @@
-"""Settings: everything that a host tells the core at start, as plain data.
+"""Settings that a host passes to the core at start, as plain data.
 
-The table of these fields is also the `[service]` table of a server's settings file and its documentation.
+The table of these fields is also the `[service]` table of a server's settings file, and its documentation.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .version import VERSION
 def _issuer(raw: object) -> str:
     text = coercion.text(raw).rstrip("/")
     if text and not re.fullmatch(r"https://[A-Za-z0-9\[][!-~]*", text) and not LOOPBACK.fullmatch(text):
-        raise ValueError("must be an https address; http is for loopback only")
+        raise ValueError("must be an https URL; http is only for loopback")
     if re.search(r"[?#@%\s]", text):
-        raise ValueError("must be an address without query, fragment, user or escapes")
+        raise ValueError("must be a URL without query, fragment, user or escapes")
     return text
 
 
@@ -35,120 +35,130 @@ def _version(raw: object) -> str:
 
 
 LONGEST_JWT: Final = 1 << 16
-"""Bytes of a login JWT that no setting exceeds."""
+"""Maximum size of a login's JWT in bytes, which no setting can exceed."""
 LONGEST_VERSION: Final = 64
 _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
 """https://semver.org, sections 2, 9 and 10."""
 API_LEVEL: Final = "2.2.0+ent"
-"""The version of the existing service whose paths and fields ours follow."""
+"""The version of Vault whose API cloudid follows."""
 LOOPBACK: Final = re.compile(r"http://(localhost|127\.[0-9.]+|\[::1\])(:[0-9]{1,5})?(/[!-~]*)?")
 ISSUER: Final = FieldType("https address", _issuer)
 API_VERSION: Final = FieldType("version", _version)
 NETWORKS: Final = FieldType("list of CIDR blocks", network.networks, list)
-"""In their normal form: no request reads settings back."""
+"""Networks in their canonical form. Requests never read settings."""
 
 
 @frozen(kw_only=True)
 class Settings:
-    """What holds for one service for as long as it runs."""
+    """The settings of one service, which are fixed while it runs."""
 
     master_key: Secret = field(repr=False)
-    """64 hexadecimal digits: the AES-256 key that seals the key ring."""
+    """64 hexadecimal digits: the AES-256 key that encrypts the key ring."""
 
     environment: Mapping[str, Secret] = field(factory=dict[str, Secret], repr=False)
-    """The process environment's variables that start with `CLOUD_` or `AZURE_`."""
+    """The environment variables that start with `CLOUD_` or `AZURE_`."""
 
     node_name: str = ""
-    """What operators know this node by."""
+    """The name of this node for operators."""
 
     clouds: Mapping[str, Cloud] = Factory(lambda: CLOUDS)
     """The endpoints of the four environments."""
 
     audit_devices: tuple[DeclaredDevice, ...] = ()
-    """The audit devices that the host's own settings name."""
+    """The audit devices in the host's own settings."""
 
     audit_folders: tuple[str, ...] = ()
-    """Absolute paths, without a slash at the end, of the folders below which requests may have audit files."""
+    """Absolute paths, without a trailing slash, of the folders in which requests may create audit files."""
 
     publishes_to: str = ""
-    """Where the host publishes the issuers' documents, without secrets. Empty: others read them at the service."""
+    """Where the host publishes the issuers' documents, without secrets. Empty: they are read from the service."""
 
     body_limit: int = setting(
         bounded(INTEGER, 1024, 2**26),
         2**20,
-        "Largest request body, in bytes, behind a good token. Without: 64 KiB, or 32 KiB where none is needed.",
+        "Maximum size of a request body with a valid token, in bytes. Without a token it is 64 KiB, or "
+        "32 KiB if none is needed.",
     )
-    jwt_limit: int = setting(bounded(INTEGER, 512, LONGEST_JWT), 2**14, "Largest login JWT, in bytes.")
+    jwt_limit: int = setting(bounded(INTEGER, 512, LONGEST_JWT), 2**14, "Maximum size of a login's JWT, in bytes.")
     request_deadline: float = setting(
-        bounded(PRECISE_SECONDS, 0.1, 3600.0), 90.0, "How long one request may take; clients can ask for less."
+        bounded(PRECISE_SECONDS, 0.1, 3600.0), 90.0, "Maximum duration of a request. Clients can set a shorter one."
     )
     request_grace: float = setting(
         bounded(PRECISE_SECONDS, 0.0, 3600.0),
         30.0,
-        "How long after its deadline what a request has sent may still be under way at the provider.",
+        "How long after its deadline a request's calls may still take effect in Azure.",
     )
     provider_timeout: float = setting(
-        bounded(PRECISE_SECONDS, 0.1, 3600.0), 30.0, "How long one call to the provider may take."
+        bounded(PRECISE_SECONDS, 0.1, 3600.0), 30.0, "Maximum duration of a call to Azure."
     )
     provider_read_rate: int = setting(
         bounded(INTEGER, 0, 10**6),
         25,
-        "Reads a second from the resource manager, for each subscription, that all nodes together may make; nine times "
-        "as many at once. 0: no limit.",
+        "Reads per second from Azure Resource Manager, for each subscription and for all nodes together. "
+        "Bursts may be nine times as large. 0: no limit.",
     )
     leeway: int = setting(
-        lasting(300), 60, "Clock skew that `nbf` and `iat` of a JWT are allowed; `exp` is allowed none."
+        lasting(300), 60, "Allowed clock skew for `nbf` and `iat` of a JWT. None is allowed for `exp`."
     )
     fact_max_age: int = setting(
-        lasting(LONGEST_BELIEF), 60, "How long facts about a machine may be reused; 0: always ask."
+        lasting(LONGEST_BELIEF), 60, "How long facts about a machine are reused. 0: always look it up."
     )
     missing_max_age: int = setting(
-        lasting(LONGEST_BELIEF), 5, "How long the provider's answer that a machine is unknown is believed."
+        lasting(LONGEST_BELIEF), 5, "How long Azure's response that a machine does not exist is reused."
     )
-    machine_check: str = setting(
-        one_of("always", "needed"), "always", "When the provider confirms a machine that a role bounds."
-    )
+    machine_check: str = setting(one_of("always", "needed"), "always", "When a login looks up the machine in Azure.")
     api_version: str = setting(
         API_VERSION,
         f"{API_LEVEL}.cloudid.{VERSION}",
-        "What `sys/health` and `sys/seal-status` answer as `version`: clients leave out fields that it is too old for.",
+        "The `version` in `sys/health` and `sys/seal-status`. Clients omit fields that are newer than this version.",
     )
     metrics_access: str = setting(
-        one_of("token", "anybody"), "token", "Who may read `sys/metrics`: whose token may read that path, or anybody."
+        one_of("token", "anybody"),
+        "token",
+        "Who may read `sys/metrics`: callers whose token may read that path, or anyone.",
     )
     redact_client_secret: bool = setting(
         BOOLEAN,
         False,
-        "Leave client_secret out when the login configuration is read. Mounts of type `azure` always do.",
+        "Omit client_secret when the configuration of an auth method is read. Mounts of type `azure` always omit it.",
     )
-    verify_credentials: bool = setting(BOOLEAN, True, "Prove new credentials at the token endpoint before answering.")
+    verify_credentials: bool = setting(
+        BOOLEAN, True, "Test new credentials with a token request before returning them."
+    )
     settle_time: int = setting(
         lasting(LONGEST_BELIEF),
         900,
-        "Declared time after which the provider's lists and look-ups tell the whole truth.",
+        'How long Azure may take to show a new object in lists. Until then, "not found" proves nothing.',
     )
     default_lease_ttl: int = setting(lasting(LONGEST_LIFE, least=1), 2_764_800, "Default TTL of tokens and leases.")
     max_lease_ttl: int = setting(lasting(LONGEST_LIFE, least=1), 2_764_800, "Maximum TTL of tokens and leases.")
-    signature_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Verified JWTs that are remembered.")
-    fact_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Machines whose facts are remembered.")
+    signature_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Maximum verified JWTs in the cache.")
+    fact_cache_size: int = setting(bounded(INTEGER, 0, 2**20), 16_384, "Maximum machines in the cache.")
     source_cache_size: int = setting(
-        bounded(INTEGER, 16, 2**20), 16_384, "Source addresses whose requests and failed logins are counted."
+        bounded(INTEGER, 16, 2**20), 16_384, "Maximum source addresses whose requests and failed logins are counted."
     )
     record_cache_size: int = setting(
         bounded(INTEGER, 16, 2**20),
         4_096,
-        "Decoded records that are remembered, fewer if their entries have more than 4 KiB on average; as many tokens.",
+        "Maximum decoded records in the cache, and maximum tokens. Fewer if entries have more than 4 KiB on average.",
     )
     issuer: str = setting(
-        ISSUER, "", "Public https address of this service, which the provider fetches the keys of identity tokens from."
+        ISSUER, "", "Public https URL of this service, from which Azure fetches the keys of identity tokens."
     )
     signing_key_period: int = setting(
-        lasting(10**8, least=10), 86_400, "How long a key signs identity tokens, and is published ahead of that."
+        lasting(10**8, least=10),
+        86_400,
+        "How long a key signs identity tokens. It is published for the same time before that.",
     )
-    trusted_proxies: tuple[str, ...] = setting(NETWORKS, (), "Proxies (CIDR blocks) whose X-Forwarded-For is believed.")
+    trusted_proxies: tuple[str, ...] = setting(
+        NETWORKS, (), "Proxies (CIDR blocks) whose header X-Forwarded-For is trusted."
+    )
 
     def __attrs_post_init__(self) -> None:
-        """Raises `ValueError` for what a settings file may not hold either, since a host of one's own has none."""
+        """Raise `ValueError` for values that a settings file may not have either.
+
+        Hosts without a settings file need this.
+        """
         for each in fields_of(Settings):
             if (value := getattr(self, each.name)) != each.default:
                 try:

@@ -1,7 +1,8 @@
-"""Response wrapping: an answer goes to the store, and the caller gets a token that shows it once.
+"""Response wrapping: store a response, and give the caller a token that returns it once.
 
-The token is made up before the request is executed. A commit that makes a lease or token for the answer writes the
-wrapping token with it, so that they end with it even if the process dies before the answer is wrapped.
+The token is generated before the request is executed. A commit that creates a lease or token for the response also
+writes the wrapping token. So both end with the wrapping token, even if the process crashes before the response is
+wrapped.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ from .tokens import RANDOM_SIZE, Issue, Token, find_token, mint
 from .values import rfc3339
 
 ANSWER_LIMIT: Final = 256 * 1024
-"""Longest answer that is wrapped, in bytes."""
+"""Maximum size of a wrapped response, in bytes."""
 
 MOST_WAITING: Final = 1000
-"""How many answers wrapped for one token may wait at a time."""
+"""Maximum number of waiting responses that were wrapped for one token."""
 
 MOST_KIBIBYTES: Final = 16 * 1024
-"""The size of all answers wrapped for one principal that may wait at a time."""
+"""Maximum total size of the waiting responses that were wrapped for one principal."""
 
 RETRY_INTERVAL: Final = 60.0
-"""Seconds after which to try again when so many wait."""
+"""Seconds after which to retry if there are too many."""
 
 
 class Wrapped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An answer that no client has seen yet.
+    """A response that no client has seen yet.
 
-    Its lease or its token hangs on the wrapping token: when that ends without having been unwrapped, they end too.
-    `new_lease` and `new_token` are ids, empty where the answer gives none for the first time.
+    Its lease or token depends on the wrapping token: if the wrapping token expires before it was unwrapped, they end
+    too. `new_lease` and `new_token` are ids, and are empty unless the response returns them for the first time.
     """
 
     body: str
@@ -52,7 +53,7 @@ class Wrapped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     new_lease: str = ""
     new_token: str = ""
     accessor: str = ""
-    """The accessor of the token in the answer."""
+    """The accessor of the token in the response."""
 
     def __repr__(self) -> str:
         return f"<Wrapped answer of {self.path}>"
@@ -62,32 +63,34 @@ class Wrapped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return bool(self.new_lease or self.new_token)
 
     def dependant_keys(self, token: Token) -> tuple[str, ...]:
-        """What makes the background end the lease or token when the wrapping token ends."""
+        """The keys that make the background work end the lease or token together with the wrapping token."""
         return token.dependant_keys(self.new_lease, self.new_token)
 
     def tie(self, token: Token) -> Changes:
-        """Writes this under its wrapping token, with what hangs on that."""
+        """Return the change that writes the response under its wrapping token, with its dependants."""
         index_keys = (*token.wrapped_keys, *self.dependant_keys(token))
         return Changes(puts={**dict.fromkeys(index_keys, Due()), keys.wrapped(token.id): self})
 
     def release(self, token: Found[Token], spent: Token) -> Changes:
-        """Ends the wrapping token, but nothing that hangs on it.
+        """Return the change that ends the wrapping token, but not its dependants.
 
-        A put ends it, not a delete: if the store cannot tell the outcome, only what was put proves who unwrapped it.
+        It puts an entry instead of deleting one: if the outcome of the commit is unknown, only the new entry proves
+        which request unwrapped it.
         """
         deletes = (*token.record.wrapped_keys, *self.dependant_keys(token.record))
         return Changes(token.expected, {token.key: spent}, deletes)
 
 
 def spent_token(token: Token, now: Instant, request_id: str) -> Token:
-    """A wrapping token that a request has spent. The id of the request tells it from other requests for the answer."""
+    """Return a spent wrapping token. The request id distinguishes it from other requests for the response."""
     return replace(token, expires_at=now, has_dependants=False, display_name=request_id)
 
 
 async def check_waiting(context: Context, token_id: str, principal: str, now: Instant) -> None:
-    """`WRAPPED_COUNT_EXCEEDED` when too many answers wrapped for a token, or for its principal, wait.
+    """Refuse with `WRAPPED_COUNT_EXCEEDED` if too many responses are waiting.
 
-    Requests under way are not counted. A principal that logs in again and again is still one; empty: it has no bound.
+    They are counted for the token and for its principal. Requests in progress are not counted. Repeated logins of a
+    principal count together; an empty principal has no limit.
     """
     waiting = await ListKeys(keys.all_wrapped_by(token_id), keys.wrapped_until(token_id, now), MOST_WAITING)
     if len(waiting) >= MOST_WAITING:
@@ -97,7 +100,7 @@ async def check_waiting(context: Context, token_id: str, principal: str, now: In
 
 
 async def check_principal(principal: str, now: Instant) -> None:
-    """`WRAPPED_COUNT_EXCEEDED` when too many answers, or too large ones, wrapped for a principal wait."""
+    """Refuse with `WRAPPED_COUNT_EXCEEDED` if too many or too large responses wrapped for a principal are waiting."""
     prefix, after = keys.all_wrapped_for(principal), keys.wrapped_for_until(principal, now)
     waiting = await ListKeys(prefix, after, MOST_WAITING)
     kibibytes = sum(int(key.rpartition("/")[2]) for key in waiting)
@@ -108,10 +111,10 @@ async def check_principal(principal: str, now: Instant) -> None:
 async def wrapping_token(
     context: Context, path: str, ttl: int, begins_by: Instant, wrapped_by: str = "", wrapped_for: str = ""
 ) -> Issue:
-    """A token for an answer that is wrapped by a time, for `ttl` seconds from then on.
+    """Return a wrapping token for a response that is wrapped by a given time, valid for `ttl` seconds from then on.
 
-    `wrapped_by` is the id of the token that has it wrapped, and `wrapped_for` its principal. The answer does not end
-    with that token.
+    `wrapped_by` is the id of the token that requested the wrapping, and `wrapped_for` its principal. The response does
+    not end with that token.
     """
     draft = Token(
         path=path,
@@ -131,9 +134,9 @@ async def wrapping_token(
 
 
 async def wrap(context: Context, answer: Answer, body: bytes, issue: Issue, held: Held) -> Answer:
-    """The answer that stands for `answer`, whose body is `body`, from now on.
+    """Return the response that replaces `answer`, whose body is `body`.
 
-    If this fails, what the request `held` is given back: it cannot be delivered.
+    If this fails, what the request `held` is revoked, because it cannot be delivered.
     """
     now = await Now()
     wrapped = Wrapped(
@@ -163,7 +166,10 @@ async def wrap(context: Context, answer: Answer, body: bytes, issue: Issue, held
 
 
 async def _keep(context: Context, wrapped: Wrapped, token: Token, now: Instant, held: Held) -> None:
-    """Write the answer with its token, whose time begins now. With a lease or token, it is in the store already."""
+    """Write the response with its token, whose lifetime starts now.
+
+    If there is a lease or token, it is already in the store.
+    """
     lasting = replace(token, expires_at=now + wrapped.ttl, has_dependants=wrapped.has_dependants)
     changes = Changes({token.key: ABSENT}, {token.key: lasting})
     if wrapped.has_dependants:
@@ -180,7 +186,7 @@ async def _keep(context: Context, wrapped: Wrapped, token: Token, now: Instant, 
 
 
 def wrapped_answer(wrapped: Wrapped, issue: Issue) -> Answer:
-    """What the caller gets in place of a wrapped answer."""
+    """Return what the caller gets instead of a wrapped response."""
     info = WrapInfo(
         token=issue.text,
         accessor=issue.accessor,

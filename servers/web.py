@@ -51,7 +51,7 @@ def send(
     environment says; requests that stay on this machine never go through one.
     """
     if not request.url.startswith(("http://", "https://")):
-        raise Unreachable("its address must begin with http:// or https://")
+        raise Unreachable("the URL must begin with http:// or https://")
     proxies = ProxyHandler() if through_proxies and not _stays_here(request.url) else ProxyHandler({})
     opener = build_opener(proxies, HTTPSHandler(context=tls or authorities(request.url)), _NoRedirect())
     try:
@@ -76,7 +76,7 @@ def authorities(url: str, file: str | None = None) -> ssl.SSLContext:
 def _read(status: int, headers: Any, body: IO[bytes]) -> HttpResponse:
     content = body.read(LONGEST_ANSWER + 1)
     if len(content) > LONGEST_ANSWER:
-        raise Unreachable(f"the answer is longer than {LONGEST_ANSWER} bytes")
+        raise Unreachable(f"the response is longer than {LONGEST_ANSWER} bytes")
     return HttpResponse(status, {name.lower(): value for name, value in headers}, content)
 
 
@@ -91,14 +91,16 @@ def _failure(error: Exception, url: str) -> Unreachable:
 def _reason(error: Exception, url: str) -> str:
     """Why there was no answer, in words that repeat nothing of the request."""
     if isinstance(error, ssl.SSLError) and error.reason in WITHOUT_TLS:
-        return "no TLS is spoken there: the address may begin with http://"
+        return "the server does not use TLS: perhaps the URL must begin with http://"
     if isinstance(error, RemoteDisconnected):
-        hint = "" if url.startswith("https://") else ": where TLS is spoken, the address begins with https://"
-        return f"the connection was closed without an answer{hint}"
+        hint = (
+            "" if url.startswith("https://") else ": perhaps the server uses TLS, and the URL must begin with https://"
+        )
+        return f"the connection was closed without a response{hint}"
     if isinstance(error, TimeoutError):
         return "it took too long"
     if isinstance(error, ValueError | InvalidURL):
-        return "its address is malformed"
+        return "the URL is malformed"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return type(error).__name__

@@ -22,7 +22,7 @@ DAY: Final = 86_400
 EVERYTHING: Final = dict.fromkeys(
     ("allowed_scopes", "allowed_role_definitions", "allowed_application_ids", "allowed_group_ids")
 )
-"""A ceiling that limits nothing but roles of the directory."""
+"""A ceiling that limits nothing but directory roles."""
 
 NO_ID: Final = "00000000-0000-4000-8000-000000000000"
 """The id of no object."""

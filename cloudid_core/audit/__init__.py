@@ -1,4 +1,4 @@
-"""Audit: what every request was, who made it and how it was answered, as lines for audit devices."""
+"""Audit: record what each request was, who made it and how it was answered, as lines for audit devices."""
 
 from .device import (
     ADMITTED,

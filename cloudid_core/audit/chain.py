@@ -1,10 +1,10 @@
-"""Chains: numbered lines, each with the hash of the line before it, and signed checkpoints among them.
+"""Chains: numbered lines, each with the hash of the previous line, with signed checkpoints among them.
 
-A line is a JSON object that ends in its place in the chain, `"chain":{"id":…,"number":…,"previous":…}}` and a newline.
-`previous` is the SHA-256 of the line before, without its newline; the first line of a chain has number 1 and none.
-A checkpoint's `signature` comes last and is made over the line without it. An attacker who changes, leaves out
-or reorders a line has to sign all later checkpoints again. The first one has the installation's `origin`: no other line
-may begin a file that a device appends to.
+A line is a JSON object that ends with its place in the chain, `"chain":{"id":…,"number":…,"previous":…}}`, and a
+newline. `previous` is the SHA-256 of the previous line without its newline. The first line of a chain has number 1 and
+no `previous`. A checkpoint's `signature` is its last member and covers the rest of the line. An attacker who changes,
+removes or reorders a line has to sign all later checkpoints again. The first checkpoint has the installation's
+`origin`: a device only appends to a file that begins with such a line.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from .device import Device
 
 EVERY_LINES: Final = 1000
 EVERY_SECONDS: Final = 10.0
-"""How many lines, and how long, may go by without a checkpoint."""
+"""Maximum number of lines between two checkpoints."""
 
 MOST_SECONDS: Final = 60.0
-"""Most seconds from the first to the last line between two checkpoints. A verifier reports more; see `Chain.lines`."""
+"""Maximum seconds between two checkpoints. A verifier reports longer gaps; see `Chain.lines`."""
 
 OPENED: Final = "opened"
 RUNNING: Final = "running"
 CLOSED: Final = "closed"
-"""States of a chain, as its checkpoints tell them."""
+"""The states of a chain in its checkpoints."""
 
 SIGNATURE: Final = b',"signature":"'
 _encode: Final = msgspec.json.Encoder().encode
@@ -43,7 +43,7 @@ class _Place(msgspec.Struct):
 
 
 class _First(msgspec.Struct):
-    """What is read of the first line of a file."""
+    """The parts of a file's first line that are needed."""
 
     chain: _Place
     key: str
@@ -57,7 +57,7 @@ _decode_first: Final = msgspec.json.Decoder(_First).decode
 
 
 def is_signed(line: bytes, key: str) -> bool:
-    """Whether a line without its newline ends in the signature of this public key over what comes before it."""
+    """Return whether a line, without its newline, ends in a signature by this public key over the rest of the line."""
     unsigned, found, rest = line.rpartition(SIGNATURE)
     try:
         public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
@@ -68,7 +68,7 @@ def is_signed(line: bytes, key: str) -> bool:
 
 
 def is_ours(device: Device, first_line: bytes) -> bool:
-    """Whether the first line of a file was signed by this device, or by another one of its installation."""
+    """Return whether the first line of a file was signed by a device of this installation."""
     try:
         first = _decode_first(first_line)
     except (ValueError, RecursionError):
@@ -79,7 +79,7 @@ def is_ours(device: Device, first_line: bytes) -> bool:
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The newest line of a chain at some time."""
+    """The newest line of a chain at some point in time."""
 
     id: str
     number: int
@@ -87,12 +87,12 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def _is_due(lines: int, now: float, signed_at: float) -> bool:
-    """Whether so many lines since the last checkpoint need one."""
+    """Return whether this many lines since the last checkpoint require one."""
     return lines >= EVERY_LINES or (lines > 0 and abs(now - signed_at) >= EVERY_SECONDS)
 
 
 class Chain:
-    """The chain of one device in one process. Its state goes on by `keep`, when lines have been written."""
+    """The chain of one device in one process. `keep` updates it after lines were written."""
 
     def __init__(
         self,
@@ -109,35 +109,35 @@ class Chain:
         self.number = 0
         self._previous = b""
         self.place = b',"chain":{"id":"%s","number":%%d,"previous":"%%s"}' % chain_id.encode()
-        """What tells a line's place, once the line's number and the hash of the line before are put in."""
+        """The end of a line, into which the line's number and the hash of the previous line are inserted."""
         self._device = device
         self._process = process
         self.follows = follows
-        """The last line that was there when the chain began, of whatever chain."""
+        """The last existing line when the chain started, of whichever chain."""
         self.saw = saw
-        """The newest lines of the other chains without an end that were there. `None`: no file was looked at."""
+        """The newest lines of the other open chains at that time. `None`: the file was not read."""
         self.unsure = unsure
-        """How many more lines of the chain that it follows were sent, and may have arrived or not."""
+        """How many more lines of the previous chain were sent, and may or may not have arrived."""
         self.ends = ends
-        """The chain that its process wrote before; no line of that follows."""
+        """The chain that the same process wrote before, to which no line is added any more."""
         self.signed_number = 0
         self.signed_at: float = 0.0
         self.is_closed = False
 
     @property
     def is_open(self) -> bool:
-        """Whether its first line has been written and its last has not."""
+        """Return whether its first line is written and its last line is not."""
         return self.number > 0 and not self.is_closed
 
     def is_unsigned(self, now: float) -> bool:
-        """Whether a checkpoint is due."""
+        """Return whether a checkpoint is required."""
         return _is_due(self.number - self.signed_number, now, self.signed_at)
 
     def lines(self, texts: Sequence[bytes], now: float) -> Lines:
-        """Entries as the next lines, with the chain's first checkpoint before them and each one that is due.
+        """Return entries as the next lines, with the chain's first checkpoint and all other required checkpoints.
 
-        Lines that have waited too long for a checkpoint get it before the new ones, as after the clock leapt or the
-        machine slept. So a verifier can report a longer stretch of lines without one: no server writes it.
+        If earlier lines have waited too long for a checkpoint, for example because the clock jumped or the machine
+        slept, it precedes the new lines. So a verifier can report a longer gap: no server writes one.
         """
         made = Lines(self)
         if not self.number:
@@ -152,13 +152,13 @@ class Chain:
         return made
 
     def checkpoint(self, now: float, state: str = RUNNING) -> Lines:
-        """A checkpoint alone. The state `closed` says that no line follows."""
+        """Return only a checkpoint. The state `closed` means that no line follows."""
         made = Lines(self)
         made.sign(state, now)
         return made
 
     def keep(self, lines: Lines) -> None:
-        """Go on behind these lines: they have been written. Raises `ValueError` for lines of another chain."""
+        """Continue after these lines, which were written. Raise `ValueError` for lines of another chain."""
         if lines.chain is not self:
             raise ValueError("the lines belong to another chain")
         self.number, self._previous = lines.number, lines.previous
@@ -167,11 +167,11 @@ class Chain:
 
     @property
     def head(self) -> Head | None:
-        """Its newest line, or what it follows while it has none."""
+        """Return its newest line, or the line that it follows if it has none yet."""
         return Head(self.id, self.number, self._previous.decode()) if self.number else self.follows
 
     def facts(self, state: str, now: float) -> dict[str, object]:
-        """What a checkpoint tells beside its place."""
+        """Return the members of a checkpoint besides its place."""
         facts: dict[str, object] = {
             "type": "checkpoint",
             "time": rfc3339.show_now(now),
@@ -204,7 +204,7 @@ class Chain:
 
 
 class Lines:
-    """Lines that a chain may go on with, once they are written."""
+    """Lines with which a chain continues once they are written."""
 
     def __init__(self, chain: Chain) -> None:
         self.chain = chain
@@ -230,7 +230,7 @@ class Lines:
         self.signed_number, self.signed_at, self.is_last = self.number, now, state == CLOSED
 
     def head_within(self, size: int) -> Head | None:
-        """The newest line of the chain once so many bytes of the content are written."""
+        """Return the newest line of the chain after this many bytes of the content were written."""
         written = self.content[:size].splitlines(keepends=True)
         if written and not written[-1].endswith(b"\n"):
             written.pop()
@@ -246,5 +246,5 @@ class Lines:
 
     @property
     def content(self) -> bytes:
-        """What is to be written."""
+        """Return the bytes to write."""
         return b"\n".join((*self._lines, b""))

@@ -1,4 +1,4 @@
-"""Audit devices as the store keeps them, and what the host has to write to them."""
+"""Audit devices as they are stored, and what the host has to write to them."""
 
 from __future__ import annotations
 
@@ -27,19 +27,23 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     name: str
     type: str
     key: str
-    """64 hexadecimal digits. The key of its hashes and that of its checkpoints are made of it."""
+    """64 hexadecimal digits. The key of its hashes and the key of its checkpoints are derived from it."""
     description: str = ""
     options: Mapping[str, str] = {}
     given: Mapping[str, str] = {}
-    """The options as the request spelled them, if one did: clients compare what is listed with what they gave."""
+    """The options as the request spelled them, if one did. Clients compare them with their own."""
     declared: bool = False
-    """It comes from the settings of a host: requests cannot disable it."""
+    """It comes from the settings of a host, so requests cannot disable it."""
     folder: str = ""
-    """The folder that its file must not leave, by links neither. Empty where the settings of a host name the file, or
-    earlier versions took any path from a request."""
+    """The folder that its file must not leave, not even through links.
+
+    Empty if a host's settings name the file, or if an earlier version accepted any path from a request.
+    """
     installation_key: str = ""
-    """64 hexadecimal digits that all devices of the installation share: they mark the files that it began. Empty for
-    a device of an earlier version, which goes on with whatever audit log it finds."""
+    """64 hexadecimal digits that all devices of the installation share, which mark its audit files.
+
+    Empty for a device of an earlier version, which appends to any audit log.
+    """
 
     def __repr__(self) -> str:
         return f"<Device {self.name}>"
@@ -50,23 +54,23 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def signer(self) -> Ed25519PrivateKey:
-        """Signs the checkpoints of the device's chains."""
+        """Return the key that signs the checkpoints of the device's chains."""
         return Ed25519PrivateKey.from_private_bytes(self._derived(b"audit sign"))
 
     @cached_property
     def public_key(self) -> str:
-        """What verifies its checkpoints: an Ed25519 key (RFC 8032) as 64 hexadecimal digits."""
+        """Return the key that verifies its checkpoints: an Ed25519 key (RFC 8032) as 64 hexadecimal digits."""
         return self.signer.public_key().public_bytes_raw().hex()
 
     @property
     def is_in_any_folder(self) -> bool:
-        """Whether a request of an earlier version chose its file anywhere on the machine."""
+        """Return whether a request to an earlier version chose its file anywhere on the machine."""
         path = self.options.get("file_path", STDOUT) if self.type == FILE else STDOUT
         return not (self.declared or self.folder or path in (STDOUT, NULL))
 
     @property
     def takes_entries(self) -> bool:
-        """Whether it gets entries. The others only get the checkpoints of those that do."""
+        """Return whether it receives entries. Other devices receive only the checkpoints of those that do."""
         return self.options.get("content", "all") == "all"
 
     @property
@@ -75,16 +79,16 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def elides_lists(self) -> bool:
-        """Whether the entry of a list has the number of its members in their place."""
+        """Return whether the entry of a list has only the number of keys."""
         return self.options.get("elide_list_responses") == "true"
 
     @property
     def skips_test(self) -> bool:
-        """Whether it is enabled without a test entry."""
+        """Return whether it is enabled without a test entry."""
         return self.options.get("skip_test") == "true"
 
     def origin_of(self, chain_id: str, public_key: str) -> str:
-        """What marks a chain as one of this installation; empty for a device of an earlier version."""
+        """Return the mark of this installation's chains. Empty for a device of an earlier version."""
         if not self.installation_key:
             return ""
         key = bytes.fromhex(self.installation_key)
@@ -96,72 +100,75 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 @frozen(kw_only=True)
 class DeclaredDevice:
-    """An audit device that a host's settings name, or a request."""
+    """An audit device that a host's settings or a request declare."""
 
     name: str
     type: str
     description: str = ""
     options: Mapping[str, str] = {}
     folder: str = ""
-    """As in `Device`."""
+    """See `Device`."""
 
 
 class Entries(msgspec.Struct, frozen=True):
-    """An entry for each device: one JSON object, still without its time and its place in a chain.
+    """An entry for each device: one JSON object, without its time and its place in a chain.
 
-    `devices` are all devices that are enabled, and `texts` has an entry for each of them that takes entries, in order.
-    In a trial there is one device, and one text whether it takes entries or not.
+    `devices` are all enabled devices, and `texts` has one entry for each of them that receives entries, in the same
+    order. In a trial, there is one device and one text, whether or not it receives entries.
     """
 
     devices: tuple[Device, ...]
     texts: tuple[bytes, ...]
     is_trial: bool = False
-    """The device is tried out: whether it works decides whether it will be enabled, or what health says."""
+    """The device is being tested. The result decides whether it is enabled, or what health reports."""
     others: tuple[Device, ...] = ()
-    """In a trial, the devices that are enabled besides: their files are not for this one."""
+    """In a trial, the other enabled devices, whose files this device must not use."""
 
     def __repr__(self) -> str:
         return f"<Entries for {', '.join(device.name for device in self.devices)}>"
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One check of a decision, as it goes on record."""
+    """One check of a decision, as it is recorded."""
 
     name: str
     verdict: str
     """`passed`, `failed`, or `undecided` because a fact is missing."""
     expected: tuple[str, ...] = ()
-    """The role's list, if the check is about one."""
+    """The role's list, if the check compares with one."""
     found: Any = None
-    """What a check that failed found."""
+    """What a failed check found."""
 
 
 class Decision(msgspec.Struct, frozen=True, cache_hash=True):
-    """A decision, as it goes on record."""
+    """A decision, as it is recorded."""
 
     verdict: str
     """`ADMITTED`, `refused`, or `undecided` because a fact is missing."""
     jwt_type: str
-    """Whose JWT it was: `app` or `user`."""
+    """Type of the JWT: `app` or `user`."""
     checks: tuple[Check, ...]
 
 
 class AuditContext(msgspec.Struct):
-    """What becomes of an audited request, for the devices that were enabled when it came."""
+    """The audit data of a request, for the devices that were enabled when it arrived."""
 
     devices: tuple[Device, ...]
     entry_devices: tuple[Device, ...]
-    """The devices that take entries."""
+    """The devices that receive entries."""
     headers: Mapping[str, bool]
-    """Which headers go on record, and whether their values are hashed."""
+    """Which headers are recorded, and whether their values are hashed."""
     version: int
-    """The version of the table of mounts that says so."""
+    """The version of the table of mounts that defines this."""
     decision: Decision | None = None
-    """What the request's program decided, if it tells."""
+    """The decision of the request's program, if it makes one."""
     is_received: bool = False
-    """The entry of the request is written, before the one of its response."""
+    """The entry of the request is written, which precedes the entry of its response."""
     common: Sequence[tuple[msgspec.Raw, msgspec.Raw]] = ()
-    """For each device that takes entries, the members `auth` and `request`, which both entries of the request have."""
+    """The members `auth` and `request`, for each device that receives entries.
+
+    Both entries of the request share them.
+    """
 
     def __repr__(self) -> str:
         return f"<AuditContext for {', '.join(device.name for device in self.entry_devices)}>"

@@ -1,4 +1,4 @@
-"""Keyed hashes that stand for secrets in audit entries: `hmac-sha256:` and 64 hexadecimal digits (RFC 2104)."""
+"""Keyed hashes instead of secrets in audit entries: `hmac-sha256:` and 64 hexadecimal digits (RFC 2104)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 PREFIX: Final = "hmac-sha256:"
 LEAF_LIMIT: Final = 256
-"""A structure with more values than this is hashed as one text, its JSON: an entry stays small and cheap."""
+"""A structure with more values is hashed as one text, its JSON, so that entries stay small and cheap."""
 
 NAME_LENGTH: Final = 64
-"""So many characters of names count as one value more; a longer name in a response is hashed."""
+"""This many characters of names count as one additional value. A longer name in a response is hashed."""
 
 SECRETS: Final = frozenset({"jwt", "client_secret", "client_token", "access_token", "token", "id", "input"})
-"""Members that hold a secret wherever they are: no mount can ask for them unhashed."""
+"""Members that always hold a secret. No mount can log them unhashed."""
 
 REPEATED: Final = frozenset({"role", "subscription_id", "resource_group_name", "vm_name", "vmss_name"})
-"""Members of logins that hold no secret, and that come again with other logins: their hashes are remembered."""
+"""Members of logins that hold no secret and are repeated in other logins, so that their hashes are cached."""
 
 REPEATED_TEXTS: Final = 4096
-"""How many of their hashes are remembered."""
+"""How many of these hashes are cached."""
 
 REPEATED_LENGTH: Final = 256
-"""Longest text whose hash is remembered."""
+"""Maximum length of a text whose hash is cached."""
 
 REMEMBERED: Final = 512
 _BLOCK_SIZE: Final = 64
@@ -36,7 +36,7 @@ _encode: Final = msgspec.json.Encoder(enc_hook=lambda _: None).encode
 
 
 class _PlainNames:
-    """The names that our own answers have: words that mean nothing to any program that reads an entry."""
+    """The names in the service's own responses, which mean nothing to programs that read an entry."""
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name.isascii() and name.isidentifier() and len(name) <= NAME_LENGTH
@@ -47,7 +47,7 @@ NO_NAMES: Final[Container[str]] = frozenset()
 
 
 class Hasher:
-    """HMAC-SHA256 under the key of one device, prepared once."""
+    """HMAC-SHA256 with the key of one device, prepared once."""
 
     def __init__(self, key: bytes) -> None:
         padded = key.ljust(_BLOCK_SIZE, b"\0")
@@ -57,15 +57,15 @@ class Hasher:
         self._repeated = lru_cache(REPEATED_TEXTS)(self.text)
 
     def text(self, text: str) -> str:
-        """The hash of a text."""
+        """Return the hash of a text."""
         return self._of(text.encode("utf-8", "surrogatepass"))
 
     def members(
         self, data: Mapping[str, Any], clear: Collection[str] = (), known: Container[str] = PLAIN_NAMES
     ) -> dict[str, Any]:
-        """An object whose members are hashed, but for those named in `clear`.
+        """Return an object with its members hashed, except those named in `clear`.
 
-        Names too, unless they are `known`: they are the text of whoever sends the object.
+        Names are hashed too unless they are `known`, because a client may choose them.
         """
         hashed: dict[str, Any] = {}
         left = LEAF_LIMIT - len(data) - _length_of_names(data)
@@ -85,7 +85,7 @@ class Hasher:
         return hashed
 
     def _but_secrets(self, value: Any) -> Any:
-        """A JSON value that is clear, but for the secrets in it."""
+        """Return a JSON value unhashed, except for the secrets in it."""
         if isinstance(value, Mapping):
             return {
                 name: self.value(item) if name in SECRETS else self._but_secrets(item) for name, item in value.items()
@@ -93,9 +93,9 @@ class Hasher:
         return [self._but_secrets(item) for item in value] if isinstance(value, list | tuple) else value
 
     def value(self, value: Any, known: Container[str] = PLAIN_NAMES) -> Any:
-        """A JSON value whose texts and numbers are hashed, a number by its JSON. Booleans and null are kept.
+        """Return a JSON value with its texts and numbers hashed (numbers as JSON). Booleans and null are kept.
 
-        So are names that are plain, in an answer; what a request names inside of a field no form knows.
+        Plain names in a response are kept too. Names within a field of a request are hashed.
         """
         if isinstance(value, str):
             return self.text(value)
@@ -109,16 +109,19 @@ class Hasher:
         return self._of(_encode(value))
 
     def remembered(self, make: Callable[[Hasher, K], V], content: K) -> V:
-        """What `make` makes of some content with this hasher. For what follows from configuration only."""
+        """Return the cached result of `make` for some content with this hasher.
+
+        Only for what depends on configuration alone.
+        """
         value: V = self._remembered(make, content)
         return value
 
     def texts(self, texts: tuple[str, ...]) -> tuple[str, ...]:
-        """The hashes of texts; of many there is one hash."""
+        """Return the hashes of texts. Many texts get a single hash."""
         return self.as_one(texts) if len(texts) > LEAF_LIMIT else tuple(map(self.text, texts))
 
     def as_one(self, values: object) -> tuple[str, ...]:
-        """One hash of many values, as the only member of their list."""
+        """Return one hash for many values, as the only element of their list."""
         return (self._of(_encode(values)),)
 
     def _made(self, make: Callable[[Hasher, Any], Any], content: Any) -> Any:
@@ -132,7 +135,7 @@ class Hasher:
 
 
 def _count(value: Any, seen: int) -> int:
-    """How many values a structure holds; it stops counting above the limit."""
+    """Count the values in a structure, up to the limit."""
     if isinstance(value, Mapping):
         seen += _length_of_names(value)
         value = value.values()
@@ -146,5 +149,5 @@ def _count(value: Any, seen: int) -> int:
 
 
 def _length_of_names(members: Mapping[str, Any]) -> int:
-    """As how many values the length of the names counts."""
+    """Return how many values the length of the names counts as."""
     return sum(map(len, members)) // NAME_LENGTH

@@ -82,14 +82,14 @@ DELAY: Final = FieldType(
 class Config(RootCredential):
     """What is stored for a mount. Fields that were never set have the defaults of this table."""
 
-    tenant_id: str = setting(TENANT, "", "Directory tenant id.", env="TENANT_ID", required=True)
+    tenant_id: str = setting(TENANT, "", "Tenant id.", env="TENANT_ID", required=True)
     resource: str = setting(
-        TEXT, "", "Audience that the JWT of a login must be meant for.", env="AD_RESOURCE", required=True
+        TEXT, "", "The audience that the JWT of a login must have.", env="AD_RESOURCE", required=True
     )
-    environment: str = setting(ENVIRONMENT, "", "Environment of the cloud; empty: public.", env="ENVIRONMENT")
-    max_retries: int = setting(bounded(INTEGER, 0, 20), 3, "Retries after the first try of a provider call.")
-    max_retry_delay: float = setting(DELAY, 60.0, "Longest pause before a retry.")
-    retry_delay: float = setting(DELAY, 4.0, "First pause before a retry; doubles each time.")
+    environment: str = setting(ENVIRONMENT, "", "Azure environment. Empty: the public cloud.", env="ENVIRONMENT")
+    max_retries: int = setting(bounded(INTEGER, 0, 20), 3, "How often a failed call to Azure is retried.")
+    max_retry_delay: float = setting(DELAY, 60.0, "Longest pause between retries.")
+    retry_delay: float = setting(DELAY, 4.0, "First pause before a retry. It doubles with each retry.")
 
     @cached_property
     def cloud_name(self) -> str:

@@ -39,11 +39,17 @@ UNVERIFIED: Final = (Code.JWT_MALFORMED, Code.LOGIN_REFUSED, Code.JWT_CLAIM_MISS
 
 @define(kw_only=True)
 class ExplainForm(LoginForm):
-    jwt: str = setting(TEXT, "", "The machine's signed identity; or else `claims`.", repr=False)
-    claims: Any = setting(ANY, None, "The payload of a token as data; `iss`, `aud`, `tid` and `exp` may be left out.")
-    facts: Any = setting(ANY, None, "With `claims`: what the provider says of `machine` and `groups`; null: unknown.")
+    jwt: str = setting(TEXT, "", "The machine's signed token. Use `claims` instead if you have no token.", repr=False)
+    claims: Any = setting(
+        ANY, None, "The claims of a token as an object. `iss`, `aud`, `tid` and `exp` can be omitted."
+    )
+    facts: Any = setting(
+        ANY, None, "With `claims`: what Azure would return for `machine` and `groups`. null: Azure does not know it."
+    )
     remote_address: str = setting(
-        TEXT, "", f"Where the login comes from; `{CALLER}`: where this request comes from; empty: not decided."
+        TEXT,
+        "",
+        f"Source address of the login. `{CALLER}`: the address of this request. Empty: the check is undecided.",
     )
 
 
@@ -67,9 +73,9 @@ async def explain_login(call: Call) -> Answer:
     validate(form)
     if bool(form.jwt) == (form.claims is not None):
         code = Code.FIELDS_EXCLUSIVE if form.jwt else Code.FIELD_REQUIRED
-        raise Refused(code, '"jwt" and "claims": give one of them')
+        raise Refused(code, '"jwt", "claims": exactly one of them is required')
     if form.facts is not None and form.claims is None:
-        raise Refused(Code.FIELDS_EXCLUSIVE, '"jwt" and "facts": the provider tells the facts of a token')
+        raise Refused(Code.FIELDS_EXCLUSIVE, '"jwt", "facts": facts can only be combined with claims')
     mounts = await mount_table(call.context.records)
     snapshot = await read_snapshot(call.context, mounts, call.mount.id, form.role.lower())
     call.view.expects = snapshot.expects

@@ -24,14 +24,12 @@ class LoginForm:
     """
 
     role: str = setting(TEXT, "", "Name of the role.", required=True)
-    jwt: str = setting(TEXT, "", "The machine's signed identity.", required=True, repr=False)
-    subscription_id: str = setting(TEXT, "", "Subscription of the machine; required where the role binds machines.")
-    resource_group_name: str = setting(
-        TEXT, "", "Resource group of the machine; required where the role binds machines."
-    )
-    vm_name: str = setting(TEXT, "", "Virtual machine; ignored when `vmss_name` is given.")
-    vmss_name: str = setting(TEXT, "", "Scale set of the machine.")
-    resource_id: str = setting(TEXT, "", "Full resource id; ignored when `vm_name` or `vmss_name` is given.")
+    jwt: str = setting(TEXT, "", "The machine's signed token.", required=True, repr=False)
+    subscription_id: str = setting(TEXT, "", "Subscription of the machine. Required if the role binds machines.")
+    resource_group_name: str = setting(TEXT, "", "Resource group of the machine. Required if the role binds machines.")
+    vm_name: str = setting(TEXT, "", "Name of the virtual machine. Ignored if `vmss_name` is given.")
+    vmss_name: str = setting(TEXT, "", "Name of the machine's scale set.")
+    resource_id: str = setting(TEXT, "", "Resource id of the machine. Ignored if `vm_name` or `vmss_name` is given.")
 
     @property
     def named_by(self) -> str:

@@ -120,7 +120,7 @@ def _read_key_id(raw: bytes) -> str:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("a member is there twice")
+        raise ValueError("a member is repeated")
     return members
 
 

@@ -42,29 +42,35 @@ class Role(TokenSettings):
     """Every list that is set must match; within a list any one entry. Case never matters."""
 
     bound_service_principal_ids: tuple[str, ...] = setting(
-        IDENTIFIERS, (), 'Object ids of service principals; `"*"` alone: any of the tenant.'
+        IDENTIFIERS,
+        (),
+        'Object ids of service principals. `"*"` as the only entry: any service principal of the tenant.',
     )
     bound_group_ids: tuple[str, ...] = setting(IDENTIFIERS, (), "Object ids of groups.")
     bound_identity_ids: tuple[str, ...] = setting(
-        IDENTITY_IDS, (), "Resource ids of user-assigned identities; what the token's `xms_mirid` says."
+        IDENTITY_IDS, (), "Resource ids of user-assigned identities, as in the token's claim `xms_mirid`."
     )
-    bound_locations: tuple[str, ...] = setting(IDENTIFIERS, (), "Locations; blanks are ignored.")
+    bound_locations: tuple[str, ...] = setting(IDENTIFIERS, (), "Locations. Spaces are ignored.")
     bound_subscription_ids: tuple[str, ...] = setting(IDENTIFIERS, (), "Subscription ids.")
     bound_vm_ids: tuple[str, ...] = setting(
-        GUIDS, (), "The `vmId` of virtual machines, GUIDs: one that is deleted and made anew has another."
+        GUIDS,
+        (),
+        "The `vmId` (a GUID) of virtual machines. A machine that is deleted and recreated has a different one.",
     )
     bound_resource_groups: tuple[str, ...] = setting(IDENTIFIERS, (), "Names of resource groups.")
     bound_scale_sets: tuple[str, ...] = setting(IDENTIFIERS, (), "Names of scale sets.")
     bound_token_types: tuple[str, ...] = setting(
-        some_of(*TOKEN_TYPES), (APP,), "Kinds of JWTs: of workloads (`app`), of persons (`user`). Alone it is no bound."
+        some_of(*TOKEN_TYPES),
+        (APP,),
+        "Types of JWTs: of workloads (`app`) or people (`user`). This does not count as a bound constraint by itself.",
     )
-    max_jwt_exp: int = setting(SECONDS, 0, "How far ahead the `exp` of a JWT may lie; 0: without limit.")
+    max_jwt_exp: int = setting(SECONDS, 0, "Maximum remaining lifetime of a JWT (its `exp`). 0: no limit.")
 
     recheck_on_renewal: bool = setting(
         BOOLEAN,
         False,
-        "Renew a token only while the machine exists, carries the principal and matches the bounds. While nobody can "
-        "tell, the token is renewed.",
+        "Renew a token only while the machine exists, has the identity and matches the bounds. If this "
+        "cannot be determined, the token is renewed.",
     )
 
     unknown_bounds: tuple[str, ...] = ()
@@ -98,7 +104,7 @@ def check(role: Role) -> None:
     for name, entries in lists.items():
         is_any = name == "bound_service_principal_ids" and entries == ANY
         if not is_any and any("*" in entry for entry in entries):
-            wrong.append(f'"{name}": only "*" alone for any principal is a wildcard')
+            wrong.append(f'"{name}": "*" is allowed only as the single entry')
     problems = [Problem(Code.FIELD_INVALID, detail) for detail in wrong]
     if not any(lists.values()):
         problems.append(Problem(Code.ROLE_UNBOUND))

@@ -19,7 +19,7 @@ class UnknownKey(CloudidError):
 
     def __init__(self, kid: str) -> None:
         self.kid = kid
-        super().__init__("the jwt names an unknown key")
+        super().__init__("the JWT is signed with an unknown key")
 
 
 def verify_login_jwt(token: str, key_set: KeySet, caches: JwtCaches, mount_id: str, limit: int) -> Claims:

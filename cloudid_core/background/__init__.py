@@ -1,4 +1,4 @@
-"""Background work: the leadership that fences it, the loop that runs it, the journal of intents, the other nodes."""
+"""Background work: the leadership, the loop that runs jobs, the journal of intents, and the other nodes."""
 
 from .journal import (
     OTHER_TENANT,

@@ -1,9 +1,8 @@
-"""The journal: objects at the provider are written down before the first call that could make them.
+"""The journal records objects in Azure before the first call that could create them.
 
-An intent names every object that is about to be made. The commit that accounts for the objects (a lease, a role)
-removes it. An intent that is still there when its request can no longer live is undone: its objects are removed, and
-looked for until the directory's settle time has passed, since an object that is not shown yet is not an object that is
-not there.
+An intent lists every object that is about to be created. The commit that takes ownership of the objects (for a lease or
+a role) removes the intent. If the intent still exists when its request must have ended, it is undone: its objects are
+deleted. They are looked for until the settle time has passed, because Azure may show a new object late.
 """
 
 from __future__ import annotations
@@ -27,36 +26,38 @@ from ..store import NO_CHANGES, Changes, Found, keys, retry_on_conflict
 
 BETWEEN_REASONS: Final = "; "
 MOST_REASONS: Final = 20
-"""How many different reasons are told of everything that is left together."""
+"""Maximum number of different reasons that are reported for all remaining objects together."""
 LONGEST_TEXT: Final = 6 * REASON_LIMIT
-"""Room for a reason of every step."""
+"""Maximum length of all reasons together, in characters."""
 _REQUEST_ID: Final = re.compile(r" \((?:client )?request ")
 UNDER_WAY: Final = "an attempt is running or was interrupted"
-MOUNT_GONE: Final = "its mount is gone: a reconciliation of another mount finds what was made too late"
-OTHER_TENANT: Final = "it is in a tenant that the mount is no longer configured for"
+MOUNT_GONE: Final = (
+    "its mount was deleted: reconcile another mount of the tenant to find objects that were created late"
+)
+OTHER_TENANT: Final = "it is in a tenant for which the mount is no longer configured"
 
 
 @frozen
 class IntentGuard:
-    """Written with every intent that is opened. A commit that rests on there being none expects its version."""
+    """Written with every new intent. A commit that depends on there being no new intent expects its version."""
 
     latest: str
-    """The id of that intent."""
+    """The id of the latest intent."""
 
 
 @frozen(kw_only=True)
 class Intent:
-    """Objects that may exist at the provider although no record accounts for them yet."""
+    """Objects that may exist in Azure although no record owns them yet."""
 
     id: str
     mount_id: str
     provisioned: Provisioned
     made_at: Instant
     last_call_at: Instant
-    """When the last call ends, at the latest, that could make one of them."""
+    """The latest time at which a call that could create one of them ends."""
     due_at: Instant
     role: str = ""
-    """The role of the lease that is to account for them, or did; empty: it is no lease."""
+    """The role of the lease that will own them, or did. Empty: they do not belong to a lease."""
     attempts: int = 0
     reason: str = ""
 
@@ -70,12 +71,12 @@ class Intent:
 
     @property
     def changes(self) -> Changes:
-        """Writes the intent and its due entry."""
+        """Return the change that writes the intent and its queue entry."""
         return Changes(puts={self.key: self, self.due_key: Due()})
 
     @property
     def abandonment(self) -> Changes:
-        """Gives its objects to the journal, which removes them when it is due."""
+        """Return the change that passes its objects to the journal, which removes them when the intent is due."""
         return self.changes | Changes(events=(self.event("abandoned"),))
 
     def event(self, state: str, reason: str = "") -> IntentChanged:
@@ -85,7 +86,7 @@ class Intent:
 
 
 def marker(context: Context, intent_id: str) -> str:
-    """The name under which everything that an intent makes is found again."""
+    """Return the name by which all objects of the intent can be found."""
     return f"{context.marker_prefix}{intent_id}"
 
 
@@ -100,11 +101,12 @@ async def open_intent(
     role: str = "",
     more: Changes = NO_CHANGES,
 ) -> Found[Intent]:
-    """Write an intent before the provider is touched. `until`: the deadline of the request that works on it.
+    """Write an intent before the first call to Azure. `until` is the deadline of the request.
 
-    `more` goes into the same commit.
+    The same commit includes `more`.
 
-    When it raises, the caller must not touch the provider. If the intent was written all the same, it finds nothing.
+    If this raises, the caller must not call Azure. If the intent was written anyway, its objects are looked for and not
+    found.
     """
     earliest = until + context.settings.request_grace
     intent = Intent(
@@ -123,7 +125,7 @@ async def open_intent(
 
 
 def closing(intent: Found[Intent], state: str = "closed") -> Changes:
-    """Removes an intent in the commit that accounts for its objects."""
+    """Return the change that removes an intent, for the commit that takes ownership of its objects."""
     return Changes(intent.expected, deletes=(intent.key, intent.record.due_key), events=(intent.record.event(state),))
 
 
@@ -136,9 +138,9 @@ def abandoned_intent(
     role: str = "",
     due_at: Instant | None = None,
 ) -> Intent:
-    """An intent for objects that nobody wants any more: it is due at once, unless `due_at` says otherwise.
+    """Return an intent for objects that are no longer needed. It is due immediately, or at `due_at`.
 
-    `role`: that of the lease that listed them.
+    `role` is the role of the lease that listed them.
     """
     return Intent(
         id=intent_id,
@@ -152,10 +154,10 @@ def abandoned_intent(
 
 
 async def abandon(context: Context, intent: Found[Intent], failure: CloudidError | None = None) -> None:
-    """Have an intent undone as soon as possible, because its request gives up.
+    """Schedule an intent to be undone as soon as possible, because its request gives up.
 
-    Never fails, so that the caller can report why the request gave up. An intent that cannot be written now is undone
-    when it is due, unless others have undone it already (`look_again`).
+    This never fails, so that the caller can report why the request gave up. If the intent cannot be written now, it is
+    undone when it is due, unless another node has undone it already (`look_again`).
     """
     now = await Now()
     abandoned = evolve(intent.record, last_call_at=now, due_at=now)
@@ -168,10 +170,10 @@ async def abandon(context: Context, intent: Found[Intent], failure: CloudidError
 
 
 async def look_again(context: Context, abandoned: Intent, failure: CloudidError | None) -> None:
-    """Have objects removed although others may have looked for them already.
+    """Schedule objects for removal even if others may have looked for them already.
 
-    A request on a machine that stood still can call the provider after its time, when nobody looks any more. Does
-    nothing if the `failure` is a commit whose outcome is unknown: it may have accounted for the objects.
+    If a machine was suspended, its request can call Azure after its deadline, when no other node looks any more. Does
+    nothing if the `failure` is a commit with an unknown outcome, because it may have taken ownership of the objects.
     """
     found, expects = await context.records.find_for_writing(abandoned.key, Intent)
     may_be_accounted_for = isinstance(failure, Refused) and failure.code is Code.COMMIT_UNRESOLVED
@@ -182,9 +184,11 @@ async def look_again(context: Context, abandoned: Intent, failure: CloudidError 
 
 @retry_on_conflict
 async def withdraw(context: Context, mount_id: str, intent_id: str) -> None:
-    """Have the intent of a closed request undone as soon as possible. The commit that was to account for it conflicts.
+    """Schedule the intent of a closed request to be undone as soon as possible.
 
-    Calls that the request had under way may end later, so it is still looked for until `last_call_at`.
+    The commit that would own its objects conflicts.
+
+    Pending calls of the request may end later, so its objects are looked for until `last_call_at`.
     """
     try:
         found = await find_intent(context, mount_id, intent_id)
@@ -205,9 +209,10 @@ async def find_intent(context: Context, mount_id: str, intent_id: str) -> Found[
 
 
 async def undo(job: Job, found: Found[Intent]) -> None:
-    """Make one attempt in the background to remove the objects of an abandoned intent.
+    """Try once in the background to remove the objects of an abandoned intent.
 
-    Without its mount nobody can: a request on a machine that stood still has abandoned it after the mount was wiped.
+    Nothing can be removed without the mount. This happens if a machine was suspended, and its request abandoned the
+    intent after the mount was wiped.
     """
     records = job.context.records
     if (await mount_table(records)).record.with_storage(job.mount_id) is None:
@@ -218,10 +223,10 @@ async def undo(job: Job, found: Found[Intent]) -> None:
 
 
 async def undo_until(job: Job, found: Found[Intent], due_at: Instant) -> Removal:
-    """Remove the objects of an abandoned intent. The intent stays until they are certainly gone.
+    """Remove the objects of an abandoned intent. The intent stays until they are definitely gone.
 
-    A commit claims the attempt first: a node that lost the leadership does not touch the provider, and the next attempt
-    is due at `due_at`, even if this one is interrupted. If this one fails in a request, the next one may be due sooner.
+    A commit claims the attempt first, so a node that lost the leadership does not call Azure. The next attempt is due
+    at `due_at`, even if this one is interrupted. If this one fails in a request, the next one may be due sooner.
     """
     records, intent = job.context.records, found.record
     claimed = evolve(intent, attempts=intent.attempts + 1, due_at=due_at, reason=UNDER_WAY)
@@ -240,12 +245,12 @@ async def undo_until(job: Job, found: Found[Intent], due_at: Instant) -> Removal
 
 
 async def attempt(job: Job, provisioned: Provisioned, *, since: Instant) -> Removal:
-    """Try to remove what a record lists. Failures of the provider are part of the answer.
+    """Try to remove the objects in a record. Failures of Azure are part of the result.
 
-    `since`: when the last call ended, at the latest, that could make any of it.
+    `since` is the latest time at which a call that could create one of them ended.
 
-    A call that Azure refuses is retried inside the attempt only for a request, which waits for the answer. In the
-    background the next attempt retries it, so that no lane is occupied meanwhile.
+    Calls that Azure refuses are retried within the attempt only for a request, because it waits for the result. In the
+    background, the next attempt retries them, so that no lane is blocked.
     """
     settled = job.now >= since + job.context.settings.settle_time
     try:
@@ -258,7 +263,7 @@ async def attempt(job: Job, provisioned: Provisioned, *, since: Instant) -> Remo
 
 
 def reason_text(removal: Removal) -> str:
-    """Why something is left, as it is stored and shown: as many different reasons as there is room for."""
+    """Return why objects remain, as text to store and show, with as many different reasons as fit."""
     text = ""
     for reason in different_reasons(removal.reasons):
         longer = f"{text}{BETWEEN_REASONS}{reason}" if text else reason
@@ -269,7 +274,7 @@ def reason_text(removal: Removal) -> str:
 
 
 def different_reasons(texts: Iterable[str]) -> tuple[str, ...]:
-    """The reasons in such texts, each with its step; of those that differ in the ids of requests only, one."""
+    """Return the reasons in these texts with their steps, without those that differ only in request ids."""
     reasons = (reason for text in texts if text for reason in text.split(BETWEEN_REASONS))
     told: dict[str, str] = {}
     for reason in reasons:
@@ -278,5 +283,5 @@ def different_reasons(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def rescheduled(found: Found[Intent], changed: Intent) -> Changes:
-    """Replaces an intent, and with it its due entry."""
+    """Return the change that replaces an intent and its queue entry."""
     return Changes(found.expected, deletes=(found.record.due_key,)) | changed.changes

@@ -1,8 +1,8 @@
-"""Leadership: only one node does background work.
+"""Leadership: only one node does the background work.
 
-`duty/term` changes when another node takes over, and every background commit expects it: a node that is no longer the
-leader cannot write. So a node takes over when it starts, and nothing waits until the term of a dead node has run out.
-The leader renews `duty/until` without touching the term, and removes both when it stops.
+`duty/term` changes when another node takes over, and every background commit expects it. So a node that is no longer
+the leader cannot write, a node can take over when it starts, and no one has to wait until the term of a dead node
+expires. The leader renews `duty/until` without changing the term, and removes both when it stops.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..errors import Conflict
 from ..store import Changes, expected, keys, retry_on_conflict
 
 LENGTH: Final = 60.0
-"""Seconds for which a node leads without renewing it."""
+"""Seconds for which a node leads without renewing its leadership."""
 
 
 @frozen
@@ -33,7 +33,10 @@ class Until:
 async def hold_leadership(
     context: Context, node: str, now: Instant, *, take_over: bool = False
 ) -> dict[str, int] | None:
-    """Take, keep or renew the leadership: what background commits must expect, or `None` while another node leads."""
+    """Take, keep or renew the leadership.
+
+    Return what background commits must expect, or `None` while another node leads.
+    """
     term = await context.records.find_fresh(keys.LEADER_TERM, Term)
     until = await context.records.find_fresh(keys.LEADER_UNTIL, Until)
     left = until.record.at - now if until else 0.0
@@ -56,16 +59,16 @@ async def hold_leadership(
 
 
 async def is_leader(context: Context, node: str) -> bool:
-    """Whether the node leads, by what the store has now."""
+    """Return whether the node leads, according to the store."""
     term = await context.records.find_fresh(keys.LEADER_TERM, Term)
     return term is not None and term.record.holder == node
 
 
 @retry_on_conflict
 async def release_leadership(context: Context, node: str) -> None:
-    """Let the next node that looks take over. Does nothing while another node leads.
+    """Let the next node that checks take over. Do nothing while another node leads.
 
-    From then on the background commits of this node are refused.
+    From then on, the background commits of this node are refused.
     """
     term = await context.records.find_fresh(keys.LEADER_TERM, Term)
     if term is not None and term.record.holder == node:

@@ -1,12 +1,12 @@
-"""The background work of the leader: everything that is due, a budget for each queue, and when to run again.
+"""The loop of the leader: it runs all scheduled jobs with a budget for each queue, and returns when to run again.
 
-There is a queue for each mount and kind of work, and each is worked off by a few lanes. A round looks at what is due,
-fills the queues and starts lanes; it waits for them only for a moment. A lane takes the next key of its queue whenever
-it is free, and outlives its round if a job is slow. So no queue waits for another, and a hanging provider of one mount
-delays nothing but lanes of that mount.
+There is a queue for each mount and kind of work, and a few lanes work on each queue. A round finds the due jobs, fills
+the queues and starts lanes, but waits for the lanes only briefly. A lane takes the next key of its queue whenever it is
+free, and may outlive its round. So no queue waits for another, and if Azure hangs for one mount, it delays only that
+mount's lanes.
 
-Lanes never fail: a failure at the provider is stored in its record, which is due again later. A job that meets a bug is
-set aside for a while, and the bug is raised at the end of the round, for the host's log.
+Lanes never fail. A failure of Azure is stored in its record, which is scheduled again. A job that hits a bug is set
+aside for a while, and the bug is raised at the end of the round for the host's log.
 """
 
 from __future__ import annotations
@@ -42,58 +42,58 @@ from ..store import Changes, keys
 from .leadership import LENGTH, hold_leadership, is_leader, release_leadership
 
 SWEEP_INTERVAL: Final = 10.0
-"""Least seconds between two sweeps for dead entries, unless one has left something or a request asks for another."""
+"""Minimum seconds between two sweeps for expired entries, unless one was incomplete or a request asks for another."""
 ROUND_INTERVAL: Final = 10.0
-"""Seconds between two rounds at the most: another node may have led meanwhile, and stopped."""
+"""Maximum seconds between two rounds: another node may have led, and stopped, since the last one."""
 CLUSTER_ROUND_INTERVAL: Final = 1.0
-"""Seconds between two rounds at the most while there are other nodes."""
+"""Maximum seconds between two rounds if there are other nodes."""
 LEADER_CHECK_INTERVAL: Final = 2.0
-"""Seconds between two looks at who leads, for the nodes that do not."""
+"""Seconds between two checks of who leads, on the nodes that do not."""
 RETRY_INTERVAL: Final = 1.0
-"""Seconds between two rounds when what is due could not be done in the first, or lanes are still at work."""
+"""Seconds between two rounds if the first could not finish its jobs, or lanes are still working."""
 ROUND_SECONDS: Final = 1.0
 """How long a round waits for the lanes that it started."""
 BUDGET: Final = 64
-"""How many keys of a queue one round hands to its lanes."""
+"""How many keys of a queue one round passes to its lanes."""
 LANES: Final = 4
-"""How many pieces of work of one queue are done at the same time."""
+"""Maximum number of concurrent jobs of a queue."""
 LANES_BEHIND: Final = 32
-"""The same while more is due than its budget: leases must end as fast as requests make them."""
+"""The same if more jobs are due than the budget: leases must end as fast as requests create them."""
 MOST_LANES: Final = 64
-"""How many lanes one round starts. Lanes of earlier rounds do not count, because they may hang."""
+"""Maximum number of lanes that one round starts. Lanes of earlier rounds do not count, because they may hang."""
 LANE_SECONDS: Final = 10.0
 """How long a lane takes keys. Hosts close a shared program that does not end for minutes."""
 WORK_SECONDS: Final = 60.0
-"""How long one piece of work may take."""
+"""Maximum duration of a job."""
 MOST_ASIDE: Final = 1000
 MOST_TOLD: Final = 100
-"""Damaged names that are told."""
+"""Maximum number of damaged names that are reported."""
 MOST_SHOWN: Final = 128
-"""Characters of a damaged name that are told."""
+"""Maximum characters of a damaged name that are reported."""
 
 Handler = Callable[[Job], Program[None]]
-"""Does one job. Raises `Conflict` when another request changed what the job is about."""
+"""Does one job. Raises `Conflict` if another request changed the job's subject."""
 Sweeper = Callable[[Context, Mapping[str, int], Instant], Program[bool]]
-"""Removes dead entries for a few seconds at most, since what is due waits meanwhile; whether some may be left."""
+"""Removes expired entries for a few seconds, because due jobs wait. Returns whether some may be left."""
 Beginner = Callable[[Context, Mapping[str, int]], Program[None]]
-"""Does what a node that has taken the leadership does first. Raises `Conflict` to be called again."""
+"""Does the first work of a node that has become the leader. Raises `Conflict` to be called again."""
 
 
 @define(eq=False)
 class Queue:
-    """The work of one kind for one mount."""
+    """The jobs of one kind for one mount."""
 
     due_keys: deque[str] = field(factory=deque[str])
-    """Keys that a lane may take, the oldest first."""
+    """Keys that a lane may take, oldest first."""
     at_work: set[str] = field(factory=set[str])
-    """Keys whose jobs lanes are doing."""
+    """Keys whose jobs are running."""
     lanes: int = 0
-    """How many lanes are at work."""
+    """Number of running lanes."""
 
 
 @frozen
 class Backlog:
-    """The keys of a queue that are due, a little more than its budget at the most, and when its first key is due."""
+    """The due keys of a queue, at most a few more than its budget, and when its first key is due."""
 
     name: str
     """The queue's prefix in the store."""
@@ -103,11 +103,11 @@ class Backlog:
 
     @property
     def is_behind(self) -> bool:
-        """Whether more is due than is done in one round."""
+        """Return whether more is due than one round can do."""
         return len(self.due_keys) > BUDGET
 
     def lanes_to_start(self, most: int) -> int:
-        """How many lanes its queue lacks, if it may have so many at the most."""
+        """Return how many more lanes its queue needs, up to a maximum."""
         wanted = min(LANES_BEHIND if self.is_behind else LANES, most)
         return max(0, min(wanted - self.queue.lanes, len(self.due_keys)))
 
@@ -128,15 +128,15 @@ class Loop:
         self._compared_at: Instant = 0.0
         self._swept_at: Instant = 0.0
         self._aside: Bounded[str, Instant] = Bounded(MOST_ASIDE)
-        """Due entries whose work met a bug, and until when they are left alone."""
+        """Due entries that hit a bug, and until when they are set aside."""
         self._queues: dict[str, Queue] = {}
-        """Queues that have lanes at work, by their prefixes in the store."""
+        """Queues with running lanes, by their prefixes in the store."""
         self._lane_number = 0
         self._bugs: list[Exception] = []
-        """Bugs that jobs met and no round has raised yet."""
+        """Bugs in jobs that no round has raised yet."""
 
     async def run(self) -> Instant:
-        """Run one round and return when to run the next. Bugs that jobs met are raised at the end of the round."""
+        """Run one round and return when to run the next. Raise the bugs of jobs at the end of the round."""
         await keep_reserve(self._context)
         now = await Now()
         if self._is_stopped:
@@ -168,15 +168,15 @@ class Loop:
                 self._swept_at = 0.0
         if bugs := self._bugs:
             self._bugs = []
-            raise ExceptionGroup("background work met bugs", bugs) if bugs[1:] else bugs[0]
+            raise ExceptionGroup("background work failed because of bugs", bugs) if bugs[1:] else bugs[0]
         return await self._next_visit(0.0 if are_left else RETRY_INTERVAL)
 
     async def leads(self) -> bool:
-        """Whether this node leads: no other has taken over since it did."""
+        """Return whether this node leads, so that no other node has taken over."""
         return not self._is_stopped and await is_leader(self._context, self._node)
 
     async def stop(self) -> None:
-        """Start no further work, and let another node lead at once."""
+        """Start no further work, and let another node lead immediately."""
         self._is_stopped = True
         await release_leadership(self._context, self._node)
 
@@ -184,14 +184,15 @@ class Loop:
         return not 0 <= now - self._swept_at < SWEEP_INTERVAL
 
     async def _ask_for_sweep(self, job: Job) -> None:
-        """Let a sweep end this round: a request asked for one."""
+        """Run a sweep in this round, because a request asks for one."""
         await job.context.records.commit(Changes(job.fence, deletes=(job.key,)))
         self._swept_at = 0.0
 
     async def _backlogs(self, now: Instant) -> list[Backlog]:
-        """All queues that have entries, found without looking at more of them than can be done.
+        """Return all queues that have entries, without reading more of them than can be done.
 
-        Work is due by the store's clock where this machine's is ahead of it: nothing ends early.
+        If this machine's clock is ahead of the store's, the store's clock decides what is due, so that nothing ends
+        early.
         """
         backlogs = []
         after = ""
@@ -218,7 +219,7 @@ class Loop:
         return backlogs
 
     async def _set_aside(self, damaged: Sequence[str], now: Instant) -> None:
-        """Leave names alone that no version of this service wrote, and tell each of them now and then."""
+        """Set aside names that no version of this service wrote, and report each of them occasionally."""
         self._context.node.note(HealthProblem.DUE_NAME_DAMAGED, [{"key": key[:MOST_SHOWN]} for key in damaged])
         for key in damaged:
             if not now < (self._aside.get(key) or 0.0):
@@ -227,9 +228,9 @@ class Loop:
                 await record_if_possible(JobFailed(job="due name", ref=key[:MOST_SHOWN], problem=damage))
 
     async def _work_off(self, backlogs: Sequence[Backlog], fence: Mapping[str, int]) -> bool:
-        """Fill the queues, start the lanes that they lack, and wait for these for a moment.
+        """Fill the queues, start missing lanes, and wait briefly for them.
 
-        Return whether the lanes took all that this round gave them and more is due, so that the next round is due now.
+        Return whether the lanes took everything from this round and more is due, so that the next round is due now.
         """
         most = max(1, MOST_LANES // max(1, len(backlogs)))
         started: list[Program[None]] = []
@@ -249,13 +250,13 @@ class Loop:
         return len(given) < len(backlogs) or any(each.is_behind and not each.queue.due_keys for each in given)
 
     def _start_lane(self, backlog: Backlog, fence: Mapping[str, int]) -> Program[None]:
-        """A lane that runs to its end even if the round does not wait for it."""
+        """Start a lane that runs to its end even if the round does not wait for it."""
         self._lane_number += 1
         name = f"lane {self._node} {self._lane_number} {backlog.name}"
         return shared(name, self._lane(backlog.queue, fence))
 
     async def _lane(self, worked_off: Queue, fence: Mapping[str, int]) -> None:
-        """Do one job after the other, until none is due, the lane's time is over or the store is in trouble."""
+        """Do one job after the other, until none is due, the lane's time is over or the store fails."""
         worked_off.lanes += 1
         try:
             started_at = now = await Now()
@@ -273,7 +274,7 @@ class Loop:
             worked_off.lanes -= 1
 
     async def _do(self, key: str, now: Instant, fence: Mapping[str, int]) -> bool:
-        """Do one job; return whether its lane can do another."""
+        """Do one job. Return whether its lane can do another."""
         _, kind, mount_id, ref = queue.parse(key)
         job = Job(
             context=self._context,
@@ -307,9 +308,10 @@ class Loop:
         return self._visit_at(now, now + pause, await self._backlogs(now))
 
     def _visit_at(self, now: Instant, earliest: Instant, backlogs: Sequence[Backlog]) -> Instant:
-        """When the first entry is due. What other nodes write may be due sooner, and they cannot wake this one.
+        """Return when the first entry is due.
 
-        Lanes at work may leave work that is due again soon.
+        Other nodes may write entries that are due sooner, and cannot wake this node. Running lanes may leave work that
+        is due again soon.
         """
         first = min((backlog.next_at for backlog in backlogs), default=inf)
         is_awaited = self._context.node.others or self._queues

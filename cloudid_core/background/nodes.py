@@ -1,7 +1,7 @@
-"""Nodes: every one tells the others that it is there, and looks at who they are and whether their settings agree.
+"""Nodes: each announces itself to the others, and compares its settings with theirs.
 
-Nothing rests on it: requests and background work are correct without it. It is what health tells, how often the
-leader looks for work that other nodes left to it, and this node's part of what the provider lets all of them read.
+Requests and background work are correct without this. It determines what health reports, how often the leader looks for
+work from other nodes, and this node's share of the shared limit for reads from Azure.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from ..version import VERSION
 from .leadership import Term
 
 LOOK_PAUSE: Final = 10.0
-"""Seconds between two looks at the store and the other nodes."""
+"""Seconds between two reads of the store and the other nodes."""
 
 ALONE_PAUSE: Final = 60.0
-"""Seconds after which a node that is alone and writes nothing writes its record again.
+"""Seconds after which a node that is alone and writes nothing else writes its record again.
 
-Other nodes do so at each look, so that health knows whether commits succeed.
+Other nodes do so on every round, so that health knows whether commits succeed.
 """
 
 COMMIT_SECONDS: Final = 5.0
-"""How long a commit may take before this node counts as one that cannot write."""
+"""How long a commit may take before the node counts as unable to write."""
 
 GONE: Final = 2 * ALONE_PAUSE
-"""Seconds after which a node that is silent does not count any more."""
+"""Seconds after which a silent node no longer counts."""
 
 FORGOTTEN: Final = 600.0
-"""Seconds after which the entry of a node that is silent is removed."""
+"""Seconds after which the entry of a silent node is removed."""
 
 OWN: Final = frozenset(
     {
@@ -65,7 +65,7 @@ OWN: Final = frozenset(
 
 
 async def refresh_cluster_view(context: Context) -> Instant:
-    """One look; the instant of the next one. Raises what the store does."""
+    """Read and write the records of the nodes. Return the instant of the next round. Raise the store's failures."""
     node = context.node
     try:
         await _look(context)
@@ -77,7 +77,7 @@ async def refresh_cluster_view(context: Context) -> Instant:
 
 
 async def leave(context: Context) -> None:
-    """Tell the other nodes that this one is not there any more."""
+    """Announce to the other nodes that this node is leaving."""
     context.node.has_left = True
     await context.records.commit(Changes({}, deletes=(keys.node(context.node.id),)))
 
@@ -104,9 +104,9 @@ async def _look(context: Context) -> None:
 
 
 async def _write(context: Context, record: NodeRecord) -> None:
-    """Tell the other nodes that this one is there, and find out whether the store takes commits.
+    """Write this node's record, and find out whether the store accepts commits.
 
-    Raises `StoreFailed` when that takes too long: reads may still be answered, so nothing else would show it.
+    Raise `StoreFailed` if that takes too long, because reads may still succeed and nothing else would show it.
     """
     try:
         await within(COMMIT_SECONDS, context.records.commit(Changes({}, {keys.node(record.id): record})))
@@ -115,9 +115,9 @@ async def _write(context: Context, record: NodeRecord) -> None:
 
 
 async def _others(context: Context, now: Instant) -> list[Found[NodeRecord]]:
-    """Nodes that were there a moment ago, but those of a later version whose records cannot be read.
+    """Return the other live nodes, except those of a later version whose records cannot be read.
 
-    Entries that are much older are removed.
+    Remove much older entries.
     """
     names = [name for name in await context.records.names(keys.NODES) if name != context.node.id]
     found = await context.records.find_undamaged([keys.node(name) for name in names], NodeRecord)
@@ -146,9 +146,9 @@ def _fingerprint(settings: Settings, digest: KeyedHash) -> str:
 
 
 async def nodes_with_other_master_keys(settings: Settings) -> tuple[str, ...]:
-    """The names of the nodes that opened the key ring with another master key, or did not say with which.
+    """Return the names of the nodes that opened the key ring with a different or an unknown master key.
 
-    Nodes that ended without leaving count for two minutes. Refuses as `read_keyring` does.
+    Nodes that ended without leaving count for two minutes. Refuse like `read_keyring`.
     """
     keyring = await read_keyring(settings)
     records = Records(Sealer(keyring), Caches(settings).records, partial(read_keyring, settings))
@@ -161,7 +161,7 @@ async def nodes_with_other_master_keys(settings: Settings) -> tuple[str, ...]:
 
 
 def digests(settings: Settings, digest: KeyedHash) -> dict[str, str]:
-    """A keyed digest of each setting that has to be the same at all nodes. Values cannot be guessed from it."""
+    """Return a keyed digest of each setting that must be equal on all nodes. Values cannot be guessed from it."""
     values: dict[str, object] = {
         name: value for name, value in attrs.asdict(settings, recurse=False).items() if name not in OWN
     }
@@ -172,7 +172,7 @@ def digests(settings: Settings, digest: KeyedHash) -> dict[str, str]:
 
 
 def _shared_issuer(issuer: str) -> str:
-    """The issuer, unless it is an address on loopback: that is each node's own, and has its port."""
+    """Return the issuer. Ignore a loopback address, because it is different on each node."""
     try:
         return "" if ip_address(urlsplit(issuer).hostname or "").is_loopback else issuer
     except ValueError:
@@ -184,7 +184,7 @@ def _text(value: object) -> str:
 
 
 async def _report_differences(context: Context, record: NodeRecord) -> None:
-    """Record which settings differ from those of another node, each time that they are others."""
+    """Record which settings differ from those of another node, whenever that changes."""
     names: set[str] = set()
     for other in context.node.others:
         mine, theirs = record.settings, other.settings

@@ -1,4 +1,4 @@
-"""What every program is handed."""
+"""The context that every program receives."""
 
 from . import queue
 from .context import Context, LeaseSubject, LeaseTerms, Mountable, Recheck

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @frozen
 class Recheck:
-    """What a token's renewal rests on beside its terms, and the codes of what nobody could tell."""
+    """What a token's renewal depends on besides its terms, and the codes of checks that could not be made."""
 
     expects: Mapping[str, int] = field(factory=dict)
     unknown: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Recheck:
 
 @frozen(kw_only=True)
 class LeaseSubject:
-    """The parts of a lease that its renewal is judged by."""
+    """The parts of a lease that decide about its renewal."""
 
     role: str
     provisioned: Provisioned
@@ -42,14 +42,14 @@ class LeaseSubject:
 
 @frozen
 class LeaseTerms:
-    """What limits the renewal of a lease, and the versions that a commit of it must expect."""
+    """The limits of a lease's renewal, and the versions that its commit must expect."""
 
     terms: Terms
     expects: Mapping[str, int]
 
 
 def _always(answer: T) -> Callable[..., Program[T]]:
-    """A program that answers this, whatever it is asked."""
+    """Return a program that always returns this value."""
 
     async def program(*_: object) -> T:
         return answer
@@ -63,47 +63,54 @@ async def _no_client(context: Context, mount: Mount, deadline: Deadline) -> Clie
 
 @frozen(kw_only=True)
 class Mountable:
-    """A kind of mount, and its answers to programs that serve all mounts. By default it has nothing to say."""
+    """A type of mount, with its hooks for programs that handle all mounts. The defaults do nothing."""
 
     token_terms: Callable[[Context, Mount, str], Program[Found[Terms] | None]] = _always(None)
-    """What now limits the tokens of a role, at the role's place in the store. `None`: the role is gone."""
+    """Return the current limits for the tokens of a role, given the role's key in the store.
+
+    `None`: the role was deleted.
+    """
     recheck: Callable[[Context, Mount, str, Mapping[str, str], Deadline], Program[Recheck]] = _always(Recheck())
-    """Refuses to renew a login's token whose principal or machine, which the metadata name, would now be refused."""
+    """Refuse to renew a login's token if the service principal or machine in its metadata would now be refused."""
     lease_terms: Callable[[Context, Mount, LeaseSubject, Deadline], Program[LeaseTerms | None]] = _always(None)
-    """What limits the renewal of a lease now. `None`: its role is gone. Refused when its credentials would no longer be
-    issued."""
+    """Return the current limits for renewing a lease. `None`: its role was deleted.
+
+    Refuse if its credentials would no longer be issued.
+    """
     client: Callable[[Context, Mount, Deadline], Program[Client]] = _no_client
-    """The client for the mount's calls to the provider. Refuses with `CONFIG_MISSING` without a configuration."""
+    """Return the client for the mount's calls to Azure. Refuse with `CONFIG_MISSING` if the mount is not configured."""
     release: Callable[[Context, Mount, Instant, Mapping[str, int]], Program[None]] = _always(None)
-    """Hands what the records of a retired mount hold at the provider to the journal, by commits that expect the fence.
-    Repeating it is harmless."""
+    """Pass the Azure objects in the records of a retired mount to the journal, by commits that expect the fence.
+
+    Can be repeated.
+    """
     count_kept: Callable[[Context, Mount], Program[int]] = _always(0)
-    """How many records of a mount, beside its leases and intents, keep objects at the provider."""
+    """Count the records of a mount, besides its leases and intents, that own objects in Azure."""
     count_stopped: Callable[[Context, Mount, Deadline], Program[int]] = _always(0)
-    """How many roles of a mount give nothing under the ceiling of its stored configuration."""
+    """Count the roles of a mount that issue nothing because of the stored ceiling."""
     target: Callable[[Context, Mount, str], Program[str]] = _always("")
-    """The client id of the application whose secrets a role lends; empty if it lends none of one."""
+    """Return the client id of the app registration whose secrets a role issues. Empty if there is none."""
     config: type[RootCredential] | None = None
-    """The record of the mount's configuration, where it holds a root credential."""
+    """Return the record of the mount's configuration, if it holds a root credential."""
     static_role: type[SecretHolder] | None = None
-    """The record of a static role, where the mount can have some."""
+    """Return the record of a static role, if the mount supports static roles."""
     may_rotate: Callable[[Context, Mount, str, Deadline], Program[Changes]] = _always(NO_CHANGES)
-    """What a new secret of a static role rests on. Refused when the mount no longer allows it one."""
+    """Return what a new secret of a static role depends on. Refuse if the mount no longer allows one."""
 
 
 class Components(Protocol):
-    """Finds the component behind a mount. The catalog does."""
+    """Find the component of a mount. The catalog implements this."""
 
     def of(self, mount: Mount) -> Mountable: ...
 
     def is_mountable(self, kind: str, type_name: str) -> bool:
-        """Whether operators can mount a component of this kind and type."""
+        """Return whether operators can mount a component of this kind and type."""
         ...
 
 
 @frozen
 class Context:
-    """One service: its settings, its records in the store, its caches, and what can be mounted."""
+    """The parts of one service: its settings, its records in the store, its caches, and what can be mounted."""
 
     settings: Settings
     records: Records
@@ -113,11 +120,11 @@ class Context:
 
     @property
     def marker_prefix(self) -> str:
-        """The start of the name of every object that this installation makes at the provider."""
+        """Return the prefix of the names of all objects that this installation creates in Azure."""
         return f"cloudid-{self.records.sealer.keyring.installation}-"
 
     @property
     def cluster_id(self) -> str:
-        """A UUID that all nodes share, for clients without a token. It does not show the id that markers have."""
+        """Return a UUID that all nodes share, for clients without a token. It does not reveal the id in markers."""
         hashed = KeyedHash(Secret(self.records.sealer.keyring.installation)).hexadecimal("cluster id")
         return uuid_text(bytes.fromhex(hashed)[:16])

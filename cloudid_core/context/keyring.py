@@ -1,7 +1,7 @@
-"""The key ring: made once, opened at every start, sealed under a root key that each master key opens.
+"""The key ring: created once, opened at every start, and encrypted with a root key that each master key can decrypt.
 
-The root key is sealed under every master key that is in use: while the master key is being changed, the old one and
-the new one both open the ring. The entry has both parts, so that one commit changes them together.
+The root key is encrypted with every master key in use: during a rekey, both the old and the new master key open the
+ring. Both parts are in one entry, so that one commit changes them together.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from .context import Context
 
 INSTALLATION_SIZE: Final = 8
 KEYRING_BYTES: Final = 4 * KEY_SIZE + INSTALLATION_SIZE
-"""How many random bytes a new ring is made of."""
+"""How many random bytes a new ring needs."""
 ROOT_KEY: Final = "root-key"
-"""The name under which the root key is sealed."""
+"""The name for which the root key is sealed."""
 PUBLISHED_AHEAD: Final = 300.0
-"""Seconds for which new token keys are in the ring before they serve. Nodes read the ring each minute."""
+"""Seconds between the publication and the first use of new token keys. Nodes read the ring every minute."""
 MOST_TOKEN_KEYS: Final = 255
-"""A batch token names its term in one byte."""
+"""Maximum number of token keys, because a batch token stores its term in one byte."""
 MOST_DATA_KEYS: Final = 256
-"""The ring is one entry, which every node reads each minute."""
+"""Maximum number of data keys, because the ring is one entry, which every node reads every minute."""
 MOST_MASTER_KEYS: Final = 8
-"""How many master keys open the ring at most: each change of the master key that is not finished leaves one."""
+"""Maximum number of master keys that open the ring. Each unfinished rekey leaves one."""
 
 
 class StoredKeyring(msgspec.Struct, frozen=True):
-    """The entry of the ring: the ring under the root key, and the root key under each master key."""
+    """The entry of the ring: the ring encrypted with the root key, and the root key encrypted with each master key."""
 
     keyring: bytes
     root_keys: tuple[bytes, ...]
@@ -62,14 +62,17 @@ class StoredKeyring(msgspec.Struct, frozen=True):
 
 
 converter: Final = make_converter()
-"""Between the key ring and bytes. Unlike `encode`, it leaves out what the ring has computed."""
+"""Convert the key ring to bytes and back. Unlike `encode`, it omits computed values."""
 converter.register_unstructure_hook(Secret, Secret.reveal)
 converter.register_structure_hook(Secret, lambda text, _: Secret(text))
 
 
 @frozen
 class Opened:
-    """The ring as it was read. An entry of an earlier version has no root key: the master key sealed the ring."""
+    """The ring as it was read.
+
+    In an entry of an earlier version there is no root key, because the master key encrypted the ring.
+    """
 
     keyring: Keyring
     version: int
@@ -78,7 +81,7 @@ class Opened:
 
 
 def make_keyring(now: Instant, random: bytes) -> Keyring:
-    """A ring of new keys, made of `KEYRING_BYTES` random bytes."""
+    """Return a ring with new keys from `KEYRING_BYTES` random bytes."""
     return Keyring(
         installation=random[4 * KEY_SIZE :].hex(),
         data_keys=(DataKey(1, Secret(random[:KEY_SIZE].hex()), now),),
@@ -96,24 +99,24 @@ def _token_keys(term: int, random: bytes, serves_from: Instant) -> TokenKeys:
 
 
 async def seal_keyring(settings: Settings, keyring: Keyring) -> bytes:
-    """A ring as the store may see it, under a new root key that only the present master key opens."""
+    """Encrypt a ring with a new root key, which only the current master key opens."""
     root_key = Secret((await RandomBytes(KEY_SIZE)).hex())
     return await _sealed(keyring, root_key, (await _sealed_root_key(root_key, settings.master_key),))
 
 
 async def read_keyring(settings: Settings) -> Keyring:
-    """The ring as it is stored. It has no seals for the caller.
+    """Read the stored ring. It has no seals reserved for the caller.
 
-    Refuses with `NOT_INITIALISED`, or with `SEALED` when the master key is the wrong one.
+    Refuse with `NOT_INITIALISED`, or with `SEALED` if the master key is wrong.
     """
     return (await _read(settings)).keyring
 
 
 @retry_on_conflict
 async def open_keyring(settings: Settings) -> Keyring:
-    """The ring with a block of seals reserved for the caller. A new data key is begun if it is time.
+    """Read the ring and reserve a block of seals for the caller. Start a new data key if it is time.
 
-    Refuses as `read_keyring` does.
+    Refuse like `read_keyring`.
     """
     opened = await _read(settings)
     return await _replace(settings, opened, opened.keyring.with_reserve(await Now(), await RandomBytes(KEY_SIZE)))
@@ -122,7 +125,7 @@ async def open_keyring(settings: Settings) -> Keyring:
 async def keep_reserve(context: Context) -> None:
     """Reserve more seals before those of this node are used up.
 
-    They come from the ring as it is stored: other nodes reserve too, and may have begun another key.
+    The ring is read again, because other nodes also reserve seals and may have started a new key.
     """
     sealer = context.records.sealer
     if sealer.left <= RESERVE // 2:
@@ -130,9 +133,9 @@ async def keep_reserve(context: Context) -> None:
 
 
 async def begin_data_key(context: Context) -> None:
-    """Seal under a new data key from now on. What the older ones have sealed stays readable.
+    """Start a new data key. Data that older keys encrypted can still be read.
 
-    Refused while there are too many: some have to be retired.
+    Refuse if there are too many: some must be retired first.
     """
     keyring = await _with_new_term(context.settings)
     context.records.sealer.adopt(keyring)
@@ -143,12 +146,12 @@ async def begin_data_key(context: Context) -> None:
 async def _with_new_term(settings: Settings) -> Keyring:
     opened = await _read(settings)
     if len(opened.keyring.data_keys) >= MOST_DATA_KEYS:
-        raise Refused(Code.MALFORMED_REQUEST, f"there may be {MOST_DATA_KEYS} data keys that are in use")
+        raise Refused(Code.MALFORMED_REQUEST, f"at most {MOST_DATA_KEYS} data keys can be in use")
     return await _replace(settings, opened, opened.keyring.with_new_term(await Now(), await RandomBytes(KEY_SIZE)))
 
 
 async def begin_token_keys(context: Context) -> TokenKeys:
-    """Add new keys for tokens, which serve when every node knows them. Tokens that were made before live on."""
+    """Add new token keys, which take effect when every node knows them. Existing tokens stay valid."""
     keyring = await _with_token_keys(context.settings)
     context.records.sealer.learn(keyring)
     fresh = keyring.token_keys[-1]
@@ -161,13 +164,13 @@ async def _with_token_keys(settings: Settings) -> Keyring:
     opened = await _read(settings)
     older, now = opened.keyring.token_keys, await Now()
     if len(older) >= MOST_TOKEN_KEYS:
-        raise Refused(Code.MALFORMED_REQUEST, f"there may be {MOST_TOKEN_KEYS} token keys that are in use")
+        raise Refused(Code.MALFORMED_REQUEST, f"at most {MOST_TOKEN_KEYS} token keys can be in use")
     fresh = _token_keys(_free_term(opened.keyring), await RandomBytes(3 * KEY_SIZE), now + PUBLISHED_AHEAD)
     return await _replace(settings, opened, evolve(opened.keyring, token_keys=(*older, fresh)))
 
 
 def _free_term(keyring: Keyring) -> int:
-    """The next term of token keys that no keys have: those of retired keys are used again."""
+    """Return the next free term for token keys. The terms of retired keys are reused."""
     newest, used = keyring.token_keys[-1].term, {keys.term for keys in keyring.token_keys}
     terms = (*range(newest + 1, MOST_TOKEN_KEYS + 1), *range(1, newest))
     free: int = next(term for term in terms if term not in used)
@@ -176,7 +179,7 @@ def _free_term(keyring: Keyring) -> int:
 
 @retry_on_conflict
 async def drop_keys(context: Context, data_terms: Container[int], token_terms: Container[int]) -> None:
-    """Take keys out of the ring that nothing needs any more."""
+    """Remove keys from the ring that nothing needs any more."""
     opened = await _read(context.settings)
     keyring = opened.keyring.without(data_terms, token_terms)
     if keyring.retired > opened.keyring.retired:
@@ -185,9 +188,9 @@ async def drop_keys(context: Context, data_terms: Container[int], token_terms: C
 
 @retry_on_conflict
 async def add_master_key(settings: Settings, new: Secret) -> None:
-    """Let another master key open the ring too. Does nothing if it opens it already.
+    """Let another master key open the ring as well. Do nothing if it already does.
 
-    Refuses as `read_keyring` does, and with `MALFORMED_REQUEST` when too many keys open it.
+    Refuse like `read_keyring`, and with `MALFORMED_REQUEST` if too many keys open it.
     """
     opened = await _read(settings)
     root_key = opened.root_key
@@ -197,14 +200,14 @@ async def add_master_key(settings: Settings, new: Secret) -> None:
     if _root_key_under(new, opened.root_keys) is not None:
         return
     if len(opened.root_keys) >= MOST_MASTER_KEYS:
-        raise Refused(Code.MALFORMED_REQUEST, "too many master keys open the key ring: finish the last change first")
+        raise Refused(Code.MALFORMED_REQUEST, "too many master keys open the key ring: finish the last rekey first")
     root_keys = (*opened.root_keys, await _sealed_root_key(root_key, new))
     await _commit(opened, await _sealed(opened.keyring, root_key, root_keys))
 
 
 @retry_on_conflict
 async def drop_other_master_keys(settings: Settings) -> None:
-    """Let only the present master key open the ring, under a new root key. Refuses as `read_keyring` does."""
+    """Let only the current master key open the ring, with a new root key. Refuse like `read_keyring`."""
     opened = await _read(settings)
     await _commit(opened, await seal_keyring(settings, opened.keyring))
     await record_if_possible(KeysChanged(kind="master"))
@@ -215,7 +218,7 @@ async def _read(settings: Settings) -> Opened:
 
 
 def open_entry(settings: Settings, entry: Entry | None) -> Opened:
-    """The ring in its entry. Refuses as `read_keyring` does."""
+    """Decrypt the ring in its entry. Refuse like `read_keyring`."""
     if entry is None:
         raise Refused(Code.NOT_INITIALISED)
     try:
@@ -239,7 +242,7 @@ def _opened(sealed: bytes, key: Secret) -> Keyring:
 
 
 def _keyring_of(plain: bytes) -> Keyring:
-    """The ring of these bytes. Earlier versions had one term of token keys, without a list."""
+    """Decode the ring. In earlier versions it had one term of token keys and no list."""
     members = msgspec.json.decode(plain)
     if "token_keys" not in members:
         hash_key, accessor_key, batch_key = (members.pop(name) for name in ("token_key", "accessor_key", "batch_key"))
@@ -249,7 +252,7 @@ def _keyring_of(plain: bytes) -> Keyring:
 
 
 def _root_key_under(master_key: Secret, root_keys: tuple[bytes, ...]) -> Secret | None:
-    """The root key, if this master key opens one of its sealed copies."""
+    """Return the root key if this master key opens one of its encrypted copies."""
     cipher = master_cipher(master_key)
     for sealed in root_keys:
         with suppress(SealBroken):
@@ -273,7 +276,7 @@ async def _sealed(keyring: Keyring, root_key: Secret, root_keys: tuple[bytes, ..
 
 
 async def _replace(settings: Settings, opened: Opened, keyring: Keyring) -> Keyring:
-    """Put a ring in the place of the one that was read; all master keys that opened that one open it."""
+    """Replace the ring that was read. The same master keys open the new ring."""
     if opened.root_key is None:
         await _commit(opened, await seal_keyring(settings, keyring))
     else:
@@ -282,7 +285,7 @@ async def _replace(settings: Settings, opened: Opened, keyring: Keyring) -> Keyr
 
 
 async def _commit(opened: Opened, value: bytes) -> None:
-    """Write the entry of the ring. `Conflict` if it is not certain that this was done."""
+    """Write the entry of the ring. Raise `Conflict` if it is uncertain whether it was written."""
     try:
         await Commit({keys.RING: opened.version}, {keys.RING: value})
     except OutcomeUnknown:

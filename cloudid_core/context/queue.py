@@ -1,9 +1,9 @@
-"""What must happen later: entries in queues that are sorted by time, and the work that they stand for.
+"""Scheduled work: entries in queues that are sorted by time.
 
-A record that has something due knows its `due_at`, and every commit that changes one writes the other with it: there is
-exactly one due entry for each such record, and it is found from the record. An entry that no record knows is dropped.
+A record with scheduled work stores its `due_at`, and every commit that changes it also writes its queue entry. So each
+such record has exactly one entry, which can be found from the record. An entry that no record refers to is dropped.
 
-There is a queue for each mount and kind of work, so that a backlog in one never hides what waits in another.
+There is a queue for each mount and kind of work, so that a backlog in one does not block the others.
 """
 
 from __future__ import annotations
@@ -42,16 +42,19 @@ PAUSES: Final = Backoff(first=2.0, longest=3600.0, spread=(0.5, 1.5))
 
 @frozen
 class Due:
-    """The value of a due entry: nothing but its name matters."""
+    """The value of a queue entry, of which only the name matters."""
 
 
 @frozen(kw_only=True)
 class Job:
-    """One piece of background work that is due. Every commit of it expects `fence`: this node must still lead."""
+    """One piece of scheduled work.
+
+    Its commits expect `fence`, so that only the node that does the background work makes them.
+    """
 
     context: Context
     key: str
-    """The due entry; empty: a request does the work itself."""
+    """The queue entry. Empty: a request does the work itself."""
     mount_id: str
     ref: str
     now: Instant
@@ -64,26 +67,26 @@ class Job:
 
 
 def is_named(key: str) -> bool:
-    """Whether a key is the name of a due entry, as this service writes them."""
+    """Return whether a key is the name of a queue entry of this service."""
     return _KEY.fullmatch(key) is not None
 
 
 def parse(key: str) -> tuple[Instant, str, str, str]:
-    """Time, kind, mount id and reference of a due entry's key, which `is_named`."""
+    """Return time, kind, mount id and reference from the key of a queue entry, for which `is_named` holds."""
     mount_id, kind, instant, ref = key.removeprefix(keys.DUE).split("/", 3)
     return int(instant) / 1000, kind, mount_id, ref
 
 
 async def retry_at(job: Job, attempts: int) -> Instant:
-    """When to try again after a number of attempts."""
+    """Return when to retry after a number of attempts."""
     return job.now + await PAUSES.draw(attempts)
 
 
 async def retry_after(job: Job, attempts: int, due_at: Instant, seconds: float | None) -> Instant:
-    """When to try again after an attempt that failed: at `due_at`, unless Azure asked to wait longer.
+    """Return when to retry after a failed attempt: at `due_at`, unless Azure requested a longer pause.
 
-    An attempt of a request is claimed until the request is certainly over. Once it has failed, the background need not
-    wait so long.
+    The attempt of a request is claimed until the request must have ended. Once it has failed, the background work need
+    not wait that long.
     """
     if not job.is_in_background:
         due_at = min(due_at, await Now() + await PAUSES.draw(attempts))
@@ -93,5 +96,5 @@ async def retry_after(job: Job, attempts: int, due_at: Instant, seconds: float |
 
 
 async def drop(job: Job, record_key: str, found: Found[Any] | None) -> None:
-    """Delete a due entry that its record, as it was found, does not know."""
+    """Delete a queue entry that its record does not refer to."""
     await job.context.records.commit(Changes({**job.fence, **expected(found, record_key)}, deletes=(job.key,)))

@@ -1,4 +1,4 @@
-"""Who a mount is to its provider."""
+"""The credentials with which a mount authenticates to Azure."""
 
 from . import root_credential
 from .application_keys import Key, Wanted, make_key, present

@@ -1,4 +1,4 @@
-"""What applications prove themselves with: client secrets, certificates and federated credentials."""
+"""The credentials of app registrations: client secrets, certificates and federated credentials."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SUBJECT: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "cloudid")])
 
 
 def self_signed(private: Secret, serial: int, starts_at: Instant, ends_at: Instant) -> bytes:
-    """A certificate of a key, signed by itself: nobody has to trust whoever signs it. DER."""
+    """Return a self-signed certificate of a key, as DER. Nothing depends on who signed it."""
     key = SigningKey(private=private, signs_from=starts_at).loaded
     begin, end = (datetime.fromtimestamp(at, UTC) for at in (starts_at, ends_at))
     builder = x509.CertificateBuilder(SUBJECT, SUBJECT, key.public_key(), serial, begin, end)
@@ -49,13 +49,13 @@ def self_signed(private: Secret, serial: int, starts_at: Instant, ends_at: Insta
 
 
 def thumbprint(der: bytes) -> str:
-    """The member `x5t#S256` of a header (RFC 7515, section 4.1.8)."""
+    """Return the member `x5t#S256` of a header (RFC 7515, section 4.1.8)."""
     return urlsafe_b64encode(sha256(der).digest()).rstrip(b"=").decode()
 
 
 @frozen(kw_only=True)
 class CertificateAssertions:
-    """The assertions of an application whose certificate has that thumbprint. `audience` is the token endpoint."""
+    """The assertions of an app registration with this certificate. `audience` is the token endpoint."""
 
     client_id: str
     audience: str
@@ -84,17 +84,17 @@ class CertificateAssertions:
 
 @frozen(kw_only=True)
 class Key:
-    """What an application proves itself with. `id` is empty while it is not known which of its keys it is.
+    """A credential of an app registration. `id` is empty while its key id is unknown.
 
-    `secret` tells keys apart: the text of a client secret, or the private key of a certificate, whose thumbprint is
-    `proof_id`. A federated credential has no secret: it trusts assertions of this service under `proof_id`, and that
-    stands in its place. `expires_at`: `None` for what has no end.
+    `secret` distinguishes credentials: it is the text of a client secret, or the private key of a certificate, whose
+    thumbprint is `proof_id`. A federated credential has no secret: it trusts assertions of this service with the
+    subject `proof_id`, which is used instead. `expires_at` is `None` if it never expires.
     """
 
     id: str = ""
     secret: Secret
     made_at: Instant | None = None
-    """When this service made it; `None`: somebody else did."""
+    """When this service created it. `None`: someone else did."""
     expires_at: Instant | None = None
     name: str = ""
     proof: str = SECRET
@@ -103,7 +103,7 @@ class Key:
 
 @frozen(kw_only=True)
 class Wanted:
-    """A key that is to be made. `proof_id`: an id that is never used again; `family`: which errors may pass."""
+    """A credential to create. `proof_id` is an id that is never reused; `family` chooses which errors are retried."""
 
     proof: str
     proof_id: str
@@ -115,7 +115,7 @@ class Wanted:
 
 
 async def make_key(resources: Resources, mount: Mount, client: Client, wanted: Wanted) -> Key:
-    """Give an application one more key, valid from now. A tenant may limit the time from start to end."""
+    """Add a credential to an app registration, valid from now on. A tenant may limit its validity."""
     key = await _MAKE[wanted.proof](resources, mount, client, wanted)
     return evolve(key, made_at=await Now(), name=wanted.name, proof=wanted.proof)
 
@@ -144,7 +144,7 @@ async def _make_federated(resources: Resources, mount: Mount, client: Client, wa
 
 
 async def _make_certificate(resources: Resources, mount: Mount, client: Client, wanted: Wanted) -> Key:
-    """The key is made here and stays here; the directory has its certificate. Times in that are whole seconds."""
+    """Create the key pair locally, and register only the certificate. Its times are whole seconds."""
     private, starts_at, ends_at = await GenerateKey(), int(wanted.now), int(wanted.ends_at)
     der = self_signed(private, int(wanted.proof_id, 16), starts_at, ends_at)
     key_id = uuid_text(await RandomBytes(16))
@@ -166,7 +166,7 @@ _MAKE: Final = {SECRET: _make_secret, FEDERATED: _make_federated, CERTIFICATE: _
 
 
 def present(resources: Resources, mount: Mount, client: Client, client_id: str, key: Key) -> Credentials:
-    """How an application proves itself with a key. `client`: whom it asks."""
+    """Return how an app registration authenticates with a credential to the address of `client`."""
     if key.proof == FEDERATED:
         tokens = IdentityTokens.for_application(resources, mount, key.proof_id)
         return Credentials(client_id=client_id, assertions=tokens)

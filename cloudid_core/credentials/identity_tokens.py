@@ -1,4 +1,4 @@
-"""Identity tokens: what the service says of a mount, signed, for the provider to believe (RFC 7519)."""
+"""Identity tokens: signed statements about a mount that Azure trusts (RFC 7519)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .signing_keys import LONGEST_TOKEN, PLUGINS, SHORTEST_TOKEN, signed
 DEFAULT_LIFETIME: Final = 3600
 LIFETIME_FOR_APPLICATIONS: Final = 600
 EXCHANGE: Final = "api://AzureADTokenExchange"
-"""The audience that the provider recommends."""
+"""The audience that Azure recommends."""
 
 
 class Resources(Protocol):
-    """The part of a context that mounts need to prove themselves."""
+    """The parts of a context that mounts need to authenticate."""
 
     @property
     def settings(self) -> Settings: ...
@@ -34,7 +34,7 @@ class Resources(Protocol):
 
 @frozen(kw_only=True)
 class IdentityTokens:
-    """The identity tokens of a mount, as its client assertions."""
+    """The identity tokens of a mount, used as its client assertions."""
 
     issuer: str
     subject: str
@@ -42,19 +42,19 @@ class IdentityTokens:
     lifetime: int
     """Seconds."""
     place: str
-    """Where its issuer's documents are published; empty: at the service itself."""
+    """Where its issuer's documents are published. Empty: at the service itself."""
     records: Records = field(eq=False, repr=False)
     source: Source = field(default=Source.IDENTITY_TOKEN, init=False)
 
     @classmethod
     def of(cls, resources: Resources, mount: Mount, audience: str, lifetime: int) -> IdentityTokens:
-        """Those of a mount itself. Their subject never changes: an accessor stays with its mount."""
+        """Return the tokens of a mount itself. Their subject never changes, because a mount keeps its accessor."""
         within_bounds = max(SHORTEST_TOKEN, min(lifetime or DEFAULT_LIFETIME, LONGEST_TOKEN))
         return cls._about(f"plugin-identity:root:{mount.kind}:{mount.accessor}", resources, audience, within_bounds)
 
     @classmethod
     def for_application(cls, resources: Resources, mount: Mount, proof_id: str) -> IdentityTokens:
-        """Those that stand in for the secret of a role's application. An id is never used again."""
+        """Return the tokens that replace the client secret of a role's app registration. An id is never reused."""
         subject = f"plugin-identity:app:{mount.accessor}:{proof_id}"
         return cls._about(subject, resources, EXCHANGE, LIFETIME_FOR_APPLICATIONS)
 
@@ -74,6 +74,6 @@ class IdentityTokens:
         return f"{self.issuer} {self.subject} {self.audience}"
 
     def make(self) -> Program[Secret]:
-        """A token that is valid from now on. Refuses with `CREDENTIAL_UNUSABLE`."""
+        """Create a token that is valid from now on. Refuse with `CREDENTIAL_UNUSABLE`."""
         claims = {"iss": self.issuer, "sub": self.subject, "aud": [self.audience]}
         return signed(self.records, PLUGINS, claims, self.lifetime, self.place)

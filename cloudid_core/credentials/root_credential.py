@@ -98,34 +98,42 @@ class SecretHolder(Protocol):
 class RootCredential:
     """Base class of both configurations."""
 
-    client_id: str = setting(IDENTIFIER, "", "Client id of the credentials at the provider.", env="CLIENT_ID")
+    client_id: str = setting(IDENTIFIER, "", "Client id of the app registration.", env="CLIENT_ID")
     client_secret: Secret = setting(
-        SECRET, Secret(), "Their client secret.", env="CLIENT_SECRET", excluded_by="identity_token_audience"
+        SECRET,
+        Secret(),
+        "Client secret of the app registration.",
+        env="CLIENT_SECRET",
+        excluded_by="identity_token_audience",
     )
-    identity_token_audience: str = setting(TEXT, "", "Audience of identity tokens that stand in for a client secret.")
+    identity_token_audience: str = setting(
+        TEXT, "", "Audience of the identity tokens that are used instead of a client secret."
+    )
     identity_token_ttl: int = setting(
-        lasting(LONGEST_TOKEN), 3600, "Lifetime of those identity tokens: 60 s to 24 h; 0: 1 h."
+        lasting(LONGEST_TOKEN), 3600, "Lifetime of these identity tokens, 60 s to 24 h. 0: 1 h."
     )
     root_password_ttl: int = setting(
         lasting(LONGEST_SECRET),
         ROOT_PASSWORD_TTL,
-        "Validity of a client secret that rotation makes. At least 2 hours; 0: 182 days.",
+        "Validity of client secrets that rotation creates, at least 2 hours. 0: 182 days.",
     )
     rotation_period: int = setting(
-        lasting(LONGEST_SECRET), 0, "Seconds between rotations of the client secret; 0: none. At least 5."
+        lasting(LONGEST_SECRET),
+        0,
+        "Seconds between rotations of the client secret, at least 5. 0: no rotation by period.",
     )
-    rotation_schedule: str = setting(SCHEDULE, "", "Five-field cron schedule of rotations, in UTC.")
+    rotation_schedule: str = setting(SCHEDULE, "", "Schedule of rotations: a five-field cron expression, in UTC.")
     rotation_window: int = setting(
         lasting(LONGEST_INTERVAL),
         0,
-        "Seconds that a scheduled rotation may take, retries included; 0: until the next. At least 3600.",
+        "Seconds that a scheduled rotation may take, including retries, at least 3600. 0: until the next rotation.",
     )
     disable_automated_rotation: bool = setting(BOOLEAN, False, "Rotate only on request.")
     auth_type: str = setting(
         one_of(*AUTH_TYPES),
         "",
-        "The credential that is meant: a client secret, an identity token, a managed identity or the platform's token"
-        " file. Another than the configured one is refused.",
+        "The expected type of the configured credential: a client secret, an identity token, a managed "
+        "identity or the platform's token file. A write is refused if the configuration has a different type.",
         shown_empty=False,
     )
     target: ClassVar[str] = ""
@@ -260,10 +268,10 @@ def check(stored: RootCredential, environment: Mapping[str, Secret] = NO_VARIABL
     problems: list[Problem] = []
     if config.client_secret and config.identity_token_audience:
         both = f'{source_of(stored, "client_secret", environment)}, "identity_token_audience"'
-        problems.append(Problem(Code.FIELDS_EXCLUSIVE, f'{both}: clear the stored one in the same write with ""'))
+        problems.append(Problem(Code.FIELDS_EXCLUSIVE, f'{both}: in the same request, clear the stored one with ""'))
     problems += [*rule_problems(config), *_out_of_bounds(config)]
     if config.auth_type and AUTH_TYPES[config.auth_type] is not (source := _source(config, environment)):
-        problems.append(Problem(Code.FIELD_INVALID, f'"auth_type" must name what is configured: {source.value}'))
+        problems.append(Problem(Code.FIELD_INVALID, f'"auth_type" must match the configuration: {source.value}'))
     if problems:
         raise Refused.because(problems)
 
@@ -280,7 +288,7 @@ def _source(config: RootCredential, environment: Mapping[str, Secret]) -> Source
 def rule_problems(holder: SecretHolder) -> Iterator[Problem]:
     """What is wrong with the fields that say when a secret is rotated."""
     if holder.rotation_period and holder.rotation_schedule:
-        detail = 'clear the stored one in the same write: "rotation_period" with 0, "rotation_schedule" with ""'
+        detail = 'in the same request, clear the stored one: "rotation_period" with 0, "rotation_schedule" with ""'
         yield Problem(Code.ROTATION_CONFLICT, detail)
     if holder.rotation_window and (holder.rotation_period or not holder.rotation_schedule):
         yield Problem(Code.ROTATION_WINDOW_CONFLICT)
@@ -296,9 +304,9 @@ def _out_of_bounds(config: RootCredential) -> Iterator[Problem]:
     ttl = config.root_password_ttl or ROOT_PASSWORD_TTL
     limit = '"root_password_ttl"' if config.capped(ttl) == ttl else '"max_secret_ttl"'
     if config.rotation_period and config.rotation_period + SPARE > config.capped(ttl):
-        yield Problem(Code.FIELD_INVALID, f'"rotation_period" and a day must be within {limit}')
+        yield Problem(Code.FIELD_INVALID, f'"rotation_period" plus one day must not exceed {limit}')
     if config.rotation_schedule and Schedule.parse(config.rotation_schedule).longest_gap() + SPARE > config.capped(ttl):
-        detail = f'the longest pause of "rotation_schedule" and a day must be within {limit}'
+        detail = f'the longest interval of "rotation_schedule" plus one day must not exceed {limit}'
         yield Problem(Code.FIELD_INVALID, detail)
 
 

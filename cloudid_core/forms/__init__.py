@@ -1,4 +1,4 @@
-"""Fields of requests and settings: types, defaults, rules, and what they mean together."""
+"""Fields of requests and settings: their types, defaults and rules, and lifetimes computed from them."""
 
 from . import schemas
 from .environment import effective, secret_flaw, source_of, source_of_secret, supplied

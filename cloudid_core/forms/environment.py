@@ -1,7 +1,7 @@
-"""Variables of the process environment that supply fields of configurations.
+"""Environment variables that supply fields of configurations.
 
-`CLOUD_*` overrides stored fields. `AZURE_*`, which platforms inject on their own, only fills fields that are not
-written, and none whose exclusive partner is written. The variables reach the core as plain data in its settings.
+`CLOUD_*` overrides stored fields. `AZURE_*`, which platforms set themselves, only fills fields that are not stored and
+whose exclusive partner is not stored either. The core gets the variables as plain data in its settings.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ FALLBACK = "AZURE_"
 
 
 def effective(config: T, environment: Mapping[str, Secret]) -> T:
-    """The configuration that counts: what is stored, with the environment's variables laid over it.
+    """Return the effective configuration: the stored one with the environment's variables applied.
 
-    Refused when a variable has a value that its field does not take.
+    Refuse if the value of a variable is not valid for its field.
     """
     if not environment:
         return config
@@ -39,14 +39,14 @@ def effective(config: T, environment: Mapping[str, Secret]) -> T:
 
 
 def source_of(config: object, name: str, environment: Mapping[str, Secret]) -> str:
-    """Where the value of a field comes from, for error texts: the quoted field, or a variable."""
+    """Return where the value of a field comes from, for error texts: the quoted field name, or a variable."""
     field = next(field for field in fields_of(type(config)) if field.name == name)
     variable = _variable_of(config, field, environment)
     return f"the environment variable {variable}" if variable else f'"{name}"'
 
 
 def _variable_of(config: object, field: Field, environment: Mapping[str, Secret]) -> str:
-    """The variable that supplies a field of a stored configuration; empty when none does."""
+    """Return the variable that supplies a field of a stored configuration. Empty if none does."""
     if not field.env:
         return ""
     if environment.get(OVERRIDE + field.env):
@@ -56,18 +56,18 @@ def _variable_of(config: object, field: Field, environment: Mapping[str, Secret]
 
 
 def supplied(form: type, name: str, environment: Mapping[str, Secret]) -> bool:
-    """Whether the environment overrides a field."""
+    """Return whether the environment overrides a field."""
     return any(field.name == name and environment.get(OVERRIDE + field.env) for field in fields_of(form) if field.env)
 
 
 def secret_flaw(secret: Secret, environment: Mapping[str, Secret]) -> str:
-    """What is wrong with the form of an effective client secret, and where it comes from; empty: nothing."""
+    """Return what is wrong with an effective client secret, and where it comes from. Empty: nothing."""
     flaw = flaw_of_secret(secret.reveal())
     return f"{source_of_secret(secret, environment)} {flaw}" if flaw else ""
 
 
 def source_of_secret(secret: Secret, environment: Mapping[str, Secret]) -> str:
-    """Where an effective client secret comes from: the quoted field, or a variable."""
+    """Return where an effective client secret comes from: the quoted field name, or a variable."""
     names = (f"{prefix}CLIENT_SECRET" for prefix in (OVERRIDE, FALLBACK))
     variable = next((name for name in names if environment.get(name) == secret), "")
     return f"the environment variable {variable}" if variable else '"client_secret"'

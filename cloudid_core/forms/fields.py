@@ -46,16 +46,16 @@ N = TypeVar("N", int, float)
 PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 IGNORED: Final = "Endpoint ignored these unrecognized parameters"
 LONGEST_LIST: Final = 1024
-"""Most characters of names that a text lists."""
+"""Maximum characters of the names in an error text."""
 MOST_MEMBERS: Final = 64
 LONGEST_TEXT: Final = 512
-"""Bounds of metadata: those of a token go into both entries of every audit device."""
+"""Limits of metadata. A token's metadata is in both entries of every audit device."""
 Json = Any
-"""A JSON value: None, bool, int, float, str, list or dict of them."""
+"""A JSON value: None, bool, int, float, str, or a list or dict of them."""
 
 
 SHOWN: Final[Mapping[Callable[[Any], Json], Schema]] = {list: schemas.LIST, dict: schemas.TEXTS}
-"""What values look like that a read shows as a list or an object."""
+"""The JSON types of values that a read shows as a list or an object."""
 
 
 def _as_is(value: Any) -> Json:
@@ -64,10 +64,10 @@ def _as_is(value: Any) -> Json:
 
 @frozen
 class FieldType(Generic[T]):
-    """A type on the wire. `parse` raises `ValueError` with a text that names the rule, never the input.
+    """A type of values in the API. `parse` raises `ValueError` with a text that names the rule, never the input.
 
-    A value is kept as it was written, since clients compare what they read with it. `normal` makes of it the form that
-    decides what is equal, and that everything but a read goes by.
+    A value is stored as it was written, because clients compare it with what they read. `normal` converts it to the
+    form that is used for comparisons and for everything but reads.
     """
 
     name: str
@@ -79,24 +79,27 @@ class FieldType(Generic[T]):
     schema: Schema = attrs.field(
         default=attrs.Factory(lambda kind: SHOWN.get(kind.show, schemas.TEXT), takes_self=True)
     )
-    """What a read shows."""
+    """The JSON schema of what a read shows."""
     limits: Schema = schemas.ANY
-    """What a write has to keep to besides."""
+    """Additional rules for what a write accepts."""
     parse_variable: Callable[[object], T] = attrs.field(default=attrs.Factory(lambda kind: kind.parse, takes_self=True))
-    """Parses a variable of the environment. A rule that became stricter must not stop a running service."""
+    """Parse an environment variable. A rule that became stricter must not stop a running service."""
 
     @property
     def written(self) -> Schema:
-        """What a write should send, in the spellings that are understood best. A list may be a text with commas."""
+        """Return the schema of what a write should send, in the clearest spellings.
+
+        A list may be a text with commas.
+        """
         written = {**self.schema, **self.limits}
         return {**written, "type": ["array", "string"]} if written.get("type") == "array" else written
 
     def is_absent(self, raw: object) -> bool:
-        """Whether a value that is given means that none is."""
+        """Return whether a given value means that there is none."""
         return (raw is None and self.null_is_absent) or (raw == "" and self.empty_is_absent)
 
     def accepts(self, value: object) -> bool:
-        """Whether a value can be parsed."""
+        """Return whether a value can be parsed."""
         try:
             self.parse(value)
         except ValueError:
@@ -105,11 +108,11 @@ class FieldType(Generic[T]):
 
 
 UNITS: Final[Schema] = {"type": ["integer", "string"]}
-"""A duration is a number of seconds, or a text with units."""
+"""The forms of a duration: a number of seconds, or a text with units."""
 
 
 def one_of(*choices: str) -> FieldType[str]:
-    """A text that is one of some choices; the empty text means the default."""
+    """Return a type for one of several choices. The empty text means the default."""
 
     def parse(raw: object) -> str:
         text = coercion.text(raw)
@@ -121,20 +124,20 @@ def one_of(*choices: str) -> FieldType[str]:
 
 
 def some_of(*choices: str) -> FieldType[tuple[str, ...]]:
-    """A list of one or more of some choices in lower case, as they were written: case does not matter."""
+    """Return a type for a list of one or more choices, which ignores case."""
     named = ", ".join(choices)
 
     def parse(raw: object) -> tuple[str, ...]:
         entries = listing.comma_list(raw)
         if not entries or not set(map(fold, entries)) <= set(choices):
-            raise ValueError(f"must list one or more of {named}")
+            raise ValueError(f"must contain one or more of {named}")
         return entries
 
     return FieldType(f"list of {named}", parse, list, null_is_absent=True)
 
 
 def _checked(parse: Callable[[object], T], check: Callable[[T], object]) -> Callable[[object], T]:
-    """Parse a value, and keep it as it was written if it passes a check."""
+    """Return a parser that checks a value and keeps it as it was written."""
 
     def checked(raw: object) -> T:
         written = parse(raw)
@@ -147,17 +150,17 @@ def _checked(parse: Callable[[object], T], check: Callable[[T], object]) -> Call
 def _metadata(raw: object) -> dict[str, str]:
     members = listing.key_values(raw)
     if len(members) > MOST_MEMBERS or any(len(text) > LONGEST_TEXT for pair in members.items() for text in pair):
-        raise ValueError(f"must have at most {MOST_MEMBERS} members, of texts of at most {LONGEST_TEXT} characters")
+        raise ValueError(f"must have at most {MOST_MEMBERS} members, each with at most {LONGEST_TEXT} characters")
     return members
 
 
 def _or_empty(parse: Callable[[object], str]) -> Callable[[object], str]:
-    """Parse a text; null and "" are the empty text."""
+    """Parse a text. null and "" are the empty text."""
     return lambda raw: parse(text) if (text := coercion.text(raw)) else ""
 
 
 def bounded(kind: FieldType[N], least: N, most: N) -> FieldType[N]:
-    """A kind of number whose values lie between two bounds, both included."""
+    """Return a number type with a minimum and a maximum, both included."""
     limits = kind.show(least), kind.show(most)
 
     def parse(raw: object) -> N:
@@ -180,7 +183,7 @@ DURATION: Final = FieldType("duration", duration.seconds, null_is_absent=True, s
 
 
 def lasting(most: int, least: int = 0) -> FieldType[int]:
-    """A duration in whole seconds, at most one of `values.bounds`."""
+    """Return a type for durations in whole seconds, up to the maximum in `values.bounds`."""
     return bounded(DURATION, least, most)
 
 
@@ -192,7 +195,7 @@ def _client_secret(raw: object) -> Secret:
 
 
 def short(most: int) -> FieldType[str]:
-    """A text that names something: of at most so many characters."""
+    """Return a type for short texts with a maximum of characters."""
 
     def parse(raw: object) -> str:
         text = coercion.text(raw)
@@ -205,7 +208,7 @@ def short(most: int) -> FieldType[str]:
 
 TEXT: Final = FieldType("string", coercion.text)
 SHORT: Final = short(1024)
-"""Ids of leases, paths, and places in a list."""
+"""Ids of leases, paths, and positions in a list."""
 SECRET: Final = FieldType(
     "string", _client_secret, Secret.reveal, parse_variable=lambda raw: Secret(coercion.text(raw))
 )
@@ -240,18 +243,18 @@ ANY: Final = FieldType("any JSON value", _as_is, schema=schemas.ANY)
 
 @frozen(slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class AsWritten:
-    """Base class of records that read back as they were written."""
+    """The base class of records that are read back as they were written."""
 
     @cached_property
     def normal(self) -> Self:
-        """The record in the forms that decide what is equal, for everything but reading it back."""
+        """Return the record in the form for comparisons and all other uses except reads."""
         forms = {field.name: field.kind.normal(getattr(self, field.name)) for field in fields_of(type(self))}
         return attrs.evolve(self, **forms)
 
 
 @frozen
 class Field:
-    """One row of the table."""
+    """A row of the table."""
 
     name: str
     kind: FieldType[Any]
@@ -262,9 +265,9 @@ class Field:
     """A deprecated spelling that is still accepted."""
     required: bool = False
     excluded_by: str = ""
-    """A field that goes without this one: while it is set, the fallback variable of this one is ignored."""
+    """A field that excludes this one: while it is set, the fallback variable of this field is ignored."""
     shown_empty: bool = True
-    """Otherwise reads leave it out while it is empty: clients compare the members with those that they wrote."""
+    """Whether reads show the field if it is empty. Clients compare the members with those that they wrote."""
 
 
 def setting(
@@ -279,7 +282,7 @@ def setting(
     shown_empty: bool = True,
     repr: bool = True,  # noqa: A002  # as `attrs.field` has it
 ) -> T:
-    """Declare one field of a class of settings, in place of `attrs.field`. A type checker sees the field's default."""
+    """Declare a field of a class of settings, instead of `attrs.field`. Type checkers see the field's default."""
     named = {"kind": kind, "doc": doc, "env": env, "old_name": old_name, "required": required}
     metadata = {**named, "excluded_by": excluded_by, "shown_empty": shown_empty}
     field: T = attrs.field(default=default, metadata=metadata, repr=repr)
@@ -287,7 +290,7 @@ def setting(
 
 
 def fields_of(form: Any) -> tuple[Field, ...]:
-    """The table of a class: its `setting`s in the order of their declaration."""
+    """Return the table of a class: its `setting`s in the order of their declaration."""
     return _table(form)
 
 
@@ -312,18 +315,18 @@ def _plain_texts(form: type) -> frozenset[str]:
 
 @cache
 def defaults_of(form: Any) -> Any:
-    """The form of a request that gives no field: forms are frozen, so one does for all."""
+    """Return the form of a request without fields. Forms are frozen, so all such requests share one."""
     return form()
 
 
 @cache
 def spellings_of(form: type) -> Mapping[str, Field]:
-    """The fields of a class by each name that a request may use."""
+    """Return the fields of a class by every name that a request may use."""
     return {name: field for field in fields_of(form) for name in (field.name, field.old_name) if name}
 
 
 def combined(name: str, *forms: type) -> type:
-    """A form with the fields of several forms. Where two have a field of the same name, the first form's is taken."""
+    """Return a form with the fields of several forms. If two have a field with the same name, the first one is used."""
     fields = {
         field.name: setting(field.kind, field.default, field.doc, old_name=field.old_name)
         for form in reversed(forms)
@@ -333,7 +336,7 @@ def combined(name: str, *forms: type) -> type:
 
 
 class ParsedFields(msgspec.Struct, frozen=True):
-    """What a request supplied: parsed values by field name, and which old spellings were used or superseded."""
+    """The fields of a request: parsed values by field name, and which deprecated spellings were used or overridden."""
 
     values: Mapping[str, Any]
     spelled_old: Mapping[str, bool]
@@ -351,26 +354,30 @@ class ParsedFields(msgspec.Struct, frozen=True):
 
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "alias_metadata": "there are no entities",
-    "client_secret": "only configurations have one that is given: a static role makes its secrets itself",
-    "defer_initial_creds": "a static role gets its first secret when it is written",
-    "expiration": "a static role makes its secrets itself",
-    "rotation_policy": "a rotation that fails is tried again until its window ends",
-    "rotation_grace_period": "both secrets of a static role work for five minutes, or half its period",
-    "secondary_rate": "each source address is counted by itself",
-    "secret_id": "a static role makes its secrets itself",
-    "skip_import_rotation": "a static role makes its secrets itself",
+    "client_secret": "a static role creates its client secrets itself",
+    "defer_initial_creds": "a static role creates its first client secret when it is written",
+    "expiration": "a static role creates its client secrets itself",
+    "rotation_policy": "a failed rotation is retried until its window ends",
+    "rotation_grace_period": "the old and the new client secret are both valid for five minutes, or for "
+    "half the period if that is shorter",
+    "secondary_rate": "requests are always counted for each source address",
+    "secret_id": "a static role creates its client secrets itself",
+    "skip_import_rotation": "a static role creates its client secrets itself",
 }
-"""Fields of existing services that ask for what is not offered here, and why it is not. Clients may send them empty."""
+"""Fields of Vault that are not supported here, and why. Clients may send them empty."""
 BOUND: Final = "bound_"
 MOST_SUGGESTED: Final = 8
 LONGEST_COMPARED: Final = 64
-"""How many unknown fields, and how many characters of each, are compared with known names."""
+"""Maximum number of unknown fields, and characters of each, that are compared with known names."""
 _STRINGS: Final = frozenset({str})
 NOTHING_GIVEN: Final = ParsedFields({}, {}, ())
 
 
 def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
-    """Parse the fields of `form` out of a body; a new spelling beats the old one. All problems are reported at once."""
+    """Parse the fields of `form` in a body. A current spelling takes precedence over a deprecated one.
+
+    Report all problems at once.
+    """
     if not body:
         return NOTHING_GIVEN
     if body.keys() <= _plain_texts(form) and set(map(type, body.values())) == _STRINGS:
@@ -402,7 +409,7 @@ def parse(form: type, body: Mapping[str, object]) -> ParsedFields:
 
 
 def without_not_offered(given: ParsedFields, body: Mapping[str, object]) -> ParsedFields:
-    """What was given without fields that ask for nothing; refused when one asks for what is not offered here."""
+    """Return the fields without unsupported ones that are empty. Refuse if an unsupported field has a value."""
     asked = [name for name in given.ignored if name in NOT_OFFERED and body[name]]
     if asked:
         details = [f'"{name}" must be empty: {NOT_OFFERED[name]}' for name in asked]
@@ -413,25 +420,27 @@ def without_not_offered(given: ParsedFields, body: Mapping[str, object]) -> Pars
 def require_known_bounds(form: type, ignored: Sequence[str], body: Mapping[str, object]) -> None:
     """Refuse a body in which an unknown field that begins with `bound_` has a value.
 
-    Other unknown fields are warned about. Without this one, what is written would admit more than was asked for, and
-    existing clients do not show warnings. The text has no name that the request made up: it may be a secret.
+    Other unknown fields cause only a warning. But without this field, the role would admit more than intended, and
+    existing clients do not show warnings. The error text does not contain the unknown name, because it may be a secret.
     """
     unknown = [name for name in ignored if fold(name).startswith(BOUND) and body[name]]
     if not unknown:
         return
     known = [name for name in spellings_of(form) if name.startswith(BOUND)]
     if not known:
-        raise Refused(Code.FIELD_INVALID, f'no field that begins with "{BOUND}" is known here')
+        raise Refused(Code.FIELD_INVALID, f'there are no fields that begin with "{BOUND}" here')
     nearest = {}
     for name in unknown[:MOST_SUGGESTED]:
         nearest.update(dict.fromkeys(get_close_matches(fold(name)[:LONGEST_COMPARED], known, 1, 0.0)))
-    text = f'a field that begins with "{BOUND}" is unknown: the nearest known name is "{{}}"'
+    text = f'a field that begins with "{BOUND}" is unknown; did you mean "{{}}"?'
     raise Refused.because([Problem(Code.FIELD_INVALID, text.format(name)) for name in nearest])
 
 
 def listed(names: Sequence[str]) -> str:
-    """The names of members that a request made up, for a text: as many as are short enough, and how many there are
-    besides. What is no plain word is only counted: it could mean something to whoever reads a log."""
+    """Return unknown member names for a text: those that are short enough, and the number of others.
+
+    Names that are not plain words are only counted, because they could have a meaning for programs that read a log.
+    """
     shown: list[str] = []
     left = LONGEST_LIST
     for name in names:
@@ -446,24 +455,24 @@ def listed(names: Sequence[str]) -> str:
 
 
 def ignored(names: Sequence[str]) -> str:
-    """The warning about members that no form knows, in the words of existing services."""
+    """Return the warning about unknown members, with Vault's text."""
     return f"{IGNORED}: [{listed(names)}]"
 
 
 def without_names(warning: str) -> str:
-    """A warning for an audit entry, which shows no names that a request made up."""
+    """Return a warning for an audit entry, without names from the request."""
     return IGNORED if warning.startswith(IGNORED) else warning
 
 
 def require(form: type, given: ParsedFields, where: str = "") -> None:
-    """Refuse unless every required field was supplied and is not empty; `where` it belongs is told."""
+    """Refuse unless every required field has a value. `where` says where the field belongs."""
     if not all(map(given.values.get, _required(form))):
         missing = [name for name in _required(form) if not given.values.get(name)]
         raise Refused.because([Problem(Code.FIELD_REQUIRED, f'"{name}"{where}') for name in missing])
 
 
 def show(record: object, *, omit: Iterable[str] = (), spelled_old: Iterable[str] = ()) -> dict[str, Json]:
-    """The JSON members of a record, in the order of its table; old spellings in use are repeated."""
+    """Return the JSON members of a record, in the order of its table. Deprecated spellings in use are repeated."""
     hidden, old = frozenset(omit), frozenset(spelled_old)
     shown: dict[str, Json] = {}
     for field in fields_of(type(record)):
@@ -477,7 +486,7 @@ def show(record: object, *, omit: Iterable[str] = (), spelled_old: Iterable[str]
 
 
 def shown_members(form: type, *, omit: Iterable[str] = (), old_names: bool = False) -> Schema:
-    """The members that `show` makes of a record; `old_names`: with the old spellings in use."""
+    """Return the member names that `show` returns for a record. `old_names`: including deprecated spellings in use."""
     hidden = frozenset(omit)
     fields = [field for field in fields_of(form) if field.name not in hidden]
     optional = {field.name: field.kind.schema for field in fields if not field.shown_empty}

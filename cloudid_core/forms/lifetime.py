@@ -1,4 +1,4 @@
-"""How long a token or lease may live: one algorithm for issue and renewal."""
+"""The lifetimes of tokens and leases: one algorithm for issue and renewal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from ..errors import Code, Refused
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What limits a life, in whole seconds; zero is unset. `default` and `max` come from the mount, never zero."""
+    """The limits of a lifetime, in whole seconds; zero means unset.
+
+    `default` and `max` come from the mount, and are never zero.
+    """
 
     default: int
     max: int
@@ -24,19 +27,19 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """So many seconds from now, and what the caller should know about it."""
+    """The granted seconds from now on, and warnings for the caller."""
 
     ttl: int
     warnings: tuple[str, ...] = ()
 
 
 def grant(terms: Terms, *, start: Instant, now: Instant, increment: int = 0) -> Grant:
-    """The life that is granted now to what was made at `start`.
+    """Return the lifetime that is granted now to something that was created at `start`.
 
-    `increment` is what the caller asks for, counted from now; 0: the TTL of the terms, or else the mount's default.
-    Periodic: the period again and again; only the explicit maximum limits the whole life. A TTL that is asked for or
-    set, and cannot be granted, causes a warning; a default that cannot be granted does not. Raises `TOKEN_PAST_MAX_TTL`
-    when nothing is left.
+    `increment` is the requested lifetime from now on; 0 means the TTL of the terms, or else the mount's default. If a
+    period is set, each renewal grants it again, and only the explicit maximum limits the total. If a requested or
+    configured TTL cannot be granted, there is a warning, but not for a default. Raise `TOKEN_PAST_MAX_TTL` if nothing
+    can be granted.
     """
     if terms.period:
         limit = min(terms.period, terms.effective_max)

@@ -1,4 +1,4 @@
-"""Schemas: what a JSON value looks like (JSON Schema 2020-12), for documents that tools read."""
+"""JSON schemas (JSON Schema 2020-12) of values, for documents that tools read."""
 
 from __future__ import annotations
 
@@ -27,17 +27,20 @@ def list_of(entry: Schema) -> Schema:
 
 
 def each(value: Schema) -> Schema:
-    """An object whose members have any names, and values of one kind."""
+    """Return the schema of an object with any names and one kind of values."""
     return _of("object", additionalProperties=value)
 
 
 def nullable(schema: Schema) -> Schema:
-    """As the schema, or null."""
+    """Return the schema, or null."""
     return {**schema, "type": [schema["type"], "null"]} if "type" in schema else schema
 
 
 def members(optional: Mapping[str, Schema | str] | None = None, /, **always: Schema | str) -> Schema:
-    """An object with these members and no others. Names of one kind may stand together: `TEXT="client_id token"`."""
+    """Return the schema of an object with exactly these members. Several names of one kind can be combined:
+
+    `TEXT="client_id token"`.
+    """
     required = _apart(always)
     properties = {**required, **_apart(optional or {})}
     return _of("object", properties=properties, required=list(required), additionalProperties=False)
@@ -51,7 +54,7 @@ def _apart(written: Mapping[str, Schema | str]) -> dict[str, Schema]:
 
 
 def joined(*objects: Schema, optional: Mapping[str, Schema | str] | None = None) -> Schema:
-    """An object with the members of all of these objects, which `members` made."""
+    """Return the schema of an object with the members of all these objects."""
     always = {name: each["properties"][name] for each in objects for name in each["required"]}
     allowed = {name: schema for each in objects for name, schema in each["properties"].items() if name not in always}
     return members({**allowed, **(optional or {})}, **always)
@@ -60,4 +63,4 @@ def joined(*objects: Schema, optional: Mapping[str, Schema | str] | None = None)
 LIST: Final = list_of(TEXT)
 TEXTS: Final = each(TEXT)
 KINDS: Final[Mapping[str, Schema]] = {"TEXT": TEXT, "INTEGER": INTEGER, "BOOLEAN": BOOLEAN, "TIME": TIME, "LIST": LIST}
-"""What members can be whose names stand together."""
+"""The kinds of members whose names can be combined."""

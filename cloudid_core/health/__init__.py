@@ -1,4 +1,4 @@
-"""What this node knows of itself, and what health can say is wrong."""
+"""Health: the state of this node, and the problems that it can report."""
 
 from .node import MOST_SKEW, SEVERAL, Node, NodeRecord
 from .problems import HealthProblem, Occurrence

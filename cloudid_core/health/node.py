@@ -1,4 +1,4 @@
-"""This node: its name, and what it last saw of the store and of the other nodes."""
+"""This node: its name, and what it last read of the store and the other nodes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from ..metrics import Numbers
 from .problems import Consequence, HealthProblem, Occurrence
 
 SEVERAL: Final = 3
-"""So many failures of background work in a row are a problem."""
+"""After this many failures in a row, background work is reported as a problem."""
 
 MOST_SKEW: Final = 5.0
-"""Seconds that this machine's clock may be away from the store's. Intents and leadership bear several times as much."""
+"""Maximum difference in seconds between this machine's clock and the store's.
+
+Intents and leadership tolerate several times as much.
+"""
 
 
 @frozen(kw_only=True)
 class NodeRecord:
-    """What a node tells the others."""
+    """The record of a node for the other nodes."""
 
     id: str
     name: str
@@ -28,28 +31,28 @@ class NodeRecord:
     started_at: Instant
     seen_at: Instant
     settings: Mapping[str, str]
-    """A keyed digest for each setting that has to be the same at all nodes."""
+    """A keyed digest for each setting that must be equal on all nodes."""
     opened_with: str = ""
-    """A keyed digest of the master key that it opened the key ring with. Empty in records of earlier releases."""
+    """A keyed digest of the master key with which it opened the key ring. Empty in records of earlier releases."""
 
 
 @define
 class Node:
-    """One process that serves the store."""
+    """One process that uses the store."""
 
     id: str = ""
     name: str = ""
-    """What operators know it by."""
+    """The name of the node for operators."""
 
     started_at: Instant = 0.0
     written_at: Instant = 0.0
     """When it last wrote its record for the other nodes."""
 
     seals_left: int = 0
-    """How many seals its key had left then; fewer now: it has written something since."""
+    """How many seals its key had left at that time. If it has fewer now, it has written something since."""
 
     has_left: bool = False
-    """It is leaving the others, and does not write its record again."""
+    """It is leaving, and does not write its record again."""
 
     others: tuple[NodeRecord, ...] = ()
     differences: tuple[str, ...] = ()
@@ -59,56 +62,56 @@ class Node:
     """Id of the node that does the background work."""
 
     latency: float = 0.0
-    """Seconds that the last read of the store took."""
+    """Duration of the last read of the store, in seconds."""
 
     clock: ClockReading | None = None
     swept_at: Instant = 0.0
-    """When it last removed dead tokens."""
+    """When it last removed expired tokens."""
 
     stored_numbers: Numbers = field(factory=dict)
-    """What it last counted in the store, for metrics."""
+    """The last counts from the store, for metrics."""
 
     count_again_at: Instant = 0.0
-    """Until when that is good enough."""
+    """When the counts are refreshed."""
 
     owed: dict[int, Any] = field(factory=dict[int, Any])
-    """What no caller received, by its identity, until it is given back. The service keeps it, oldest first."""
+    """What no caller received, by identity, until it is revoked. The service maintains it, oldest first."""
 
     last_look_failed: bool = False
-    """Whether the last look at the store failed, which also writes to it."""
+    """Whether the last round, which reads and writes the store, has failed."""
 
     last_read_failed: bool = False
-    """Whether the last request that reads the mounts could not."""
+    """Whether the last request that read the mounts has failed."""
 
     is_sealed_out: bool = False
-    """Whether its master key no longer opened the key ring when that was read last."""
+    """Whether its master key did not open the key ring when it was last read."""
 
     last_record_failed: bool = False
-    """Whether no audit device took the last entry."""
+    """Whether no audit device could be written to the last time."""
 
     @property
     def seconds_ahead(self) -> float:
-        """How far this machine's clock is certainly ahead of the store's."""
+        """Return by how many seconds this machine's clock is definitely ahead of the store's."""
         return 0.0 if self.clock is None else max(0.0, -self.clock.offset - self.clock.uncertainty)
 
     _noted: dict[HealthProblem, tuple[Occurrence, ...]] = field(factory=dict[HealthProblem, tuple[Occurrence, ...]])
 
     def note(self, problem: HealthProblem, occurrences: Sequence[Occurrence]) -> None:
-        """Replace what is known of a problem; no occurrences: it is over."""
+        """Replace what is known of a problem. Without occurrences, the problem is over."""
         self._noted[problem] = tuple(occurrences)
 
     def noted(self, problem: HealthProblem) -> Sequence[Occurrence]:
-        """What was last noted of a problem."""
+        """Return the last known occurrences of a problem."""
         return self._noted.get(problem, ())
 
     watch: Callable[[], Mapping[HealthProblem, Sequence[Occurrence]]] = dict
-    """What is wrong at this moment by records that others keep."""
+    """Returns current problems according to records that are maintained elsewhere."""
 
     failures: dict[str, int] = field(factory=dict[str, int])
-    """How often each background work has failed in a row, by its name."""
+    """How often each kind of background work has failed in a row."""
 
     def note_outcome(self, work: str, failure: Exception | None = None) -> None:
-        """A round of background work has ended. One failure may be over with the next round; more need somebody."""
+        """Note the outcome of a round of background work. One failure may be temporary; several are reported."""
         self.failures[work] = self.failures.get(work, 0) + 1 if failure is not None else 0
         others = [noted for noted in self._noted.get(HealthProblem.BACKGROUND_FAILING, ()) if noted["work"] != work]
         if failure is not None and self.failures[work] >= SEVERAL:
@@ -117,7 +120,7 @@ class Node:
 
     @property
     def problems(self) -> Mapping[HealthProblem, Sequence[Occurrence]]:
-        """What is wrong, in the order of the table, with every occurrence."""
+        """Return all problems in the order of the table, with every occurrence."""
         known = {
             **self._noted,
             **self.watch(),
@@ -134,7 +137,7 @@ class Node:
 
     @property
     def can_serve(self) -> bool:
-        """Whether requests may come to this node."""
+        """Return whether this node can serve requests."""
         return all(problem.consequence is not Consequence.CANNOT_SERVE for problem in self.problems)
 
     def _clock_apart(self) -> Sequence[Occurrence]:

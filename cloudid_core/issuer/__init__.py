@@ -1,4 +1,4 @@
-"""The service as an OpenID Connect issuer: its documents, and tokens that tell other services who logged in."""
+"""The service as an OpenID Connect issuer: its documents, and tokens that prove to other services who logged in."""
 
 from . import routes
 from .facts import FACTS

@@ -1,4 +1,4 @@
-"""What is proven of a login, and templates: which of it a token says, and under which names."""
+"""The proven facts of a login, and templates that choose which of them a token contains, and under which names."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from ..tokens import Token
 from ..values import coercion, json_text
 
 FACTS: Final[Mapping[str, str]] = {
-    "oid": "object id of the principal",
+    "oid": "object id of the service principal",
     "tenant_id": "its directory",
-    "app_id": "client id of its application",
+    "app_id": "client id of its app registration",
     "jwt_type": "`app` or `user`",
     "identity_id": "resource id of the user-assigned identity",
     "subscription_id": "of the machine",
     "resource_group_name": "of the machine",
     "vm_name": "name of the virtual machine",
     "vmss_name": "name of the scale set",
-    "resource_id": "of a machine that is neither",
-    "location": "of the machine, if the provider was asked",
+    "resource_id": "of a machine that is neither a virtual machine nor in a scale set",
+    "location": "of the machine, if the login looked it up in Azure",
     "role": "the role of the login",
-    "mount_accessor": "where the login was: it stays when the mount is moved",
+    "mount_accessor": "id of the mount of the login, which does not change when the mount is moved",
 }
-"""All names that a template can use. What the login did not prove is not there."""
+"""All names that a template can use. Facts that the login did not prove are omitted."""
 
 RESERVED: Final = frozenset(
     "acr amr at_hash aud auth_time azp c_hash cnf exp iat iss jti namespace nbf nonce sub".split()
 )
-"""Claims that no template gives: the service does, or nobody."""
+"""Claims that no template can set, because the service sets them or they are not allowed."""
 
 LONGEST: Final = 2048
 MOST_NAMES: Final = 32
@@ -43,15 +43,17 @@ _NAME: Final = re.compile(r"\{\{([^{}]*)\}\}(\s*:)?")
 
 
 def facts_of(token: Token, mount: Mount) -> dict[str, str]:
-    """What the login that gave a token has proven."""
+    """Return what the login behind a token has proven."""
     proven = {**(token.metadata or {}), "oid": token.principal_id, "mount_accessor": mount.accessor}
     return {name: proven[name] for name in FACTS if name in proven}
 
 
 def claims_of(template: str, facts: Mapping[str, str]) -> dict[str, Any]:
-    """The claims that a template makes of facts; all of them without one. `ValueError`: it is no template.
+    """Return the claims that a template selects from facts, or all facts without a template.
 
-    Each name is replaced by a whole JSON text, so no fact can change anything but its own claim.
+    Raise `ValueError` for an invalid template.
+
+    Each name is replaced by a complete JSON text, so a fact can only change its own claim.
     """
     if not template:
         return dict(facts)
@@ -76,11 +78,11 @@ def _template(raw: object) -> str:
         claims = claims_of(text, SAMPLE)
     except ValueError:
         raise ValueError(
-            "must be a JSON object, or one in base64, with {{NAME}} for values, where NAME is one of "
+            "must be a JSON object, plain or base64-encoded, with {{NAME}} for values, where NAME is one of "
             + ", ".join(FACTS)
         ) from None
     if not RESERVED.isdisjoint(claims):
-        raise ValueError("must not give any of the claims " + ", ".join(sorted(RESERVED)))
+        raise ValueError("must not set any of the claims " + ", ".join(sorted(RESERVED)))
     return text
 
 

@@ -1,9 +1,9 @@
-"""An issuer's documents (OpenID Connect Discovery 1.0, section 4), and their publication: where others can read them,
-while the service itself is private.
+"""Publish an issuer's documents where others can read them while the service is private.
 
-The leader writes them. Before it does, it makes sure that it still leads and that the keys are the newest, after it has
-read what it replaces: where a document tells that it has changed, an older one never takes the place of a newer one. A
-key signs once its document was read back.
+The documents are those of OpenID Connect Discovery 1.0, section 4. The leader writes them. After it has read the
+published documents and before it replaces them, it checks that it still leads and that its keys are the newest. So if
+the place of publication detects concurrent changes, an older document never replaces a newer one. A key starts to sign
+only after its document was read back.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ..settings import Settings
 from ..store import Changes, Found
 
 PAUSE: Final = 300.0
-"""Seconds between two looks at what is published, at the most."""
+"""Maximum seconds between two checks of the published documents."""
 
 
 def configuration(issuer: Issuer, settings: Settings) -> dict[str, Json]:
-    """What others have to know of an issuer."""
+    """Return the configuration of an issuer that other services need."""
     address = issuer.address(settings)
     return {
         "issuer": address,
@@ -44,12 +44,12 @@ def configuration(issuer: Issuer, settings: Settings) -> dict[str, Json]:
 
 
 def key_set(keys: SigningKeys) -> dict[str, Json]:
-    """The public halves of all keys: those that have signed, the one that signs, and the next one."""
+    """Return the public keys that have signed, that signs now, and that signs next."""
     return {"keys": [key.jwk for key in keys.keys]}
 
 
 async def publish(job: Job) -> None:
-    """Put the documents of an issuer where they are published, unless they are there."""
+    """Publish the documents of an issuer, unless they are already published."""
     context, settings, issuer = job.context, job.context.settings, issuer_of(job)
     found = await find_signing_keys(context.records, issuer)
     if found is None or publication_key(issuer, found.record) != job.key:
@@ -81,27 +81,27 @@ async def publish(job: Job) -> None:
 
 
 async def _put(job: Job, found: Found[SigningKeys], path: str, content: Json) -> str:
-    """Put a document at its place; answers its digest. `Conflict`: this node no longer leads, or keys are newer."""
+    """Publish a document, and return its digest. Raise `Conflict` if this node no longer leads or has outdated keys."""
     path, body = path.removeprefix("/"), msgspec.json.encode(content)
     there, digest = await ReadDocument(path), sha256(body).hexdigest()
     if there is not None and there.body == body:
         return digest
     if not await job.context.records.are_at({**job.fence, **found.expected}):
-        raise Conflict("what this document rests on has changed")
+        raise Conflict("the data of this document has changed")
     is_known = there is not None and sha256(there.body).hexdigest() in found.record.digests
     if found.record.digests and found.record.place == job.context.settings.publishes_to and not is_known:
         await Record(PublishedDocumentChanged(document=path))
     await WriteDocument(path, body, there)
     there = await ReadDocument(path)
     if there is None or there.body != body:
-        raise PublicationFailed("what was written is not what is read")
+        raise PublicationFailed("the published document differs from what was written")
     return digest
 
 
 async def publish_soon(context: Context, fence: Mapping[str, int]) -> None:
-    """Make the documents of all issuers due, for the node that has taken the leadership, expected by `fence`.
+    """Schedule the publication of all issuers' documents, for a node that has become the leader, as `fence` expects.
 
-    The node that led before may have published elsewhere, or the place may have been emptied since.
+    The previous leader may have published elsewhere, or the place may have been emptied since.
     """
     for issuer in ISSUERS if context.settings.publishes_to else ():
         with suppress(EntryDamaged):
@@ -113,7 +113,7 @@ async def publish_soon(context: Context, fence: Mapping[str, int]) -> None:
 
 
 async def unpublished(context: Context) -> Sequence[Occurrence]:
-    """The issuers whose documents could not be published, and why."""
+    """Return the issuers whose documents could not be published, and why."""
     troubles: list[Occurrence] = []
     for issuer in ISSUERS if context.settings.publishes_to else ():
         with suppress(EntryDamaged):

@@ -1,4 +1,4 @@
-"""The routes below `identity`: the documents of both issuers, roles for whom tokens of logins are, and such tokens."""
+"""The routes below `identity`: the documents of both issuers, and roles and tokens for other services."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from .facts import FACTS, TEMPLATE, claims_of, facts_of
 from .publication import configuration, key_set
 
 KEY: Final = "default"
-"""The only key there is, by its name."""
+"""The name of the only key."""
 
 
 @frozen(kw_only=True)
 class Role:
-    """A service that tokens are for."""
+    """A service for which tokens are issued."""
 
-    client_id: str = setting(IDENTIFIER, "", "The audience of its tokens (`aud`). Empty: one is drawn.")
+    client_id: str = setting(IDENTIFIER, "", "The audience (`aud`) of the tokens. Empty: a random one is generated.")
     ttl: int = setting(
-        lasting(LONGEST_TOKEN, least=SHORTEST_TOKEN), 3600, "How long a token is valid; never longer than the login."
+        lasting(LONGEST_TOKEN, least=SHORTEST_TOKEN), 3600, "How long a token is valid, at most as long as the login."
     )
     template: str = setting(
         TEMPLATE,
         "",
-        "The claims of its tokens: a JSON object, plain or in base64, with `{{NAME}}` for a value. Empty: all that is "
-        f"proven. Names: {', '.join(f'`{name}`' for name in FACTS)}.",
+        "The claims of the tokens: a JSON object, plain or base64-encoded, with `{{NAME}}` for a "
+        f"value. Empty: all proven claims. Names: {', '.join(f'`{name}`' for name in FACTS)}.",
     )
-    key: str = setting(one_of(KEY), KEY, "The key that signs: there is one for all roles.")
+    key: str = setting(one_of(KEY), KEY, "The signing key. All roles use the same one.")
 
 
 async def _changed(call: Call, role: Role) -> tuple[Role, tuple[str, ...]]:
@@ -63,7 +63,7 @@ ROLES: Final = NamedRecords(
 
 @route("oidc/key/default/rotate", WRITE, schemas.members(TIME="signs_from"))
 async def rotate_key(call: Call) -> Answer:
-    """Publishes a new key for tokens of logins, which signs one period later."""
+    """Publishes a new key for the tokens of logins, which starts to sign one period later."""
     return Answer(data={"signs_from": rfc3339.show(await begin_key(call.context, LOGINS))})
 
 
@@ -75,7 +75,7 @@ KEYS: Final = schemas.members(keys=schemas.list_of(schemas.members(TEXT="use kty
 
 
 async def read_configuration(issuer: Issuer, call: Call) -> Answer:
-    """404 while the service does not know its public address."""
+    """Read the configuration. 404 if the service does not know its public URL."""
     if not call.context.settings.issuer:
         raise Refused(Code.NOT_FOUND, 'the setting "issuer" is not set')
     return Answer(data=configuration(issuer, call.context.settings), plain=True, headers=_headers(call))
@@ -97,7 +97,7 @@ def _documents(issuer: Issuer, described: str) -> tuple[Route, ...]:
             f"{place}/openid-configuration",
             READ,
             partial(read_configuration, issuer),
-            f"Describes the issuer of {described}.",
+            f"Returns the OpenID Connect configuration of the issuer of {described}.",
             answers=Answers(data=CONFIGURATION, shape=PLAIN, refusals=(Code.NOT_FOUND,)),
             public=True,
         ),
@@ -105,7 +105,7 @@ def _documents(issuer: Issuer, described: str) -> tuple[Route, ...]:
             f"{place}/keys",
             READ,
             partial(read_keys, issuer),
-            f"Lists the keys that {described} are verified with.",
+            f"Returns the public keys that verify {described}.",
             answers=Answers(data=KEYS, shape=PLAIN),
             public=True,
         ),
@@ -117,7 +117,7 @@ TOKEN_MEMBERS: Final = schemas.members(TEXT="client_id token", INTEGER="ttl")
 
 @route("oidc/token/:name", READ, TOKEN_MEMBERS, has_side_effect=True)
 async def give_token(call: Call) -> Answer:
-    """Gives a signed token that tells another service who logged in. Nobody can call it back."""
+    """Issues a signed token that proves to another service who logged in. It cannot be revoked."""
     context, token = call.context, call.token.token
     mount = (await mount_table(context.records)).record.by_id.get(token.mount_id)
     if mount is None or mount.kind != AUTH or mount.id == TOKEN.id:
@@ -148,12 +148,12 @@ COMPONENT: Final = Component(
             *_documents(PLUGINS, "the identity tokens of mounts"),
             *_documents(LOGINS, "tokens of logins"),
             *ROLES.routes(
-                "Registers or updates a service that tokens of logins are for.",
-                delete="Removes a role. Its tokens stay valid until they expire.",
+                "Creates or updates a role: a service for which logged-in machines can request tokens.",
+                delete="Deletes a role. Its tokens stay valid until they expire.",
             ),
             give_token,
             rotate_key,
         )
     ),
-    doc="The service as an OpenID Connect issuer. Always there.",
+    doc="The service as an OpenID Connect issuer. This mount always exists.",
 )

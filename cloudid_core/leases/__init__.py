@@ -1,4 +1,4 @@
-"""Leases: credentials for a limited time. They end by expiry, by revocation, or with the token that asked for them."""
+"""Leases: credentials for a limited time. They end when they expire, are revoked, or their token ends."""
 
 from .record import LEASES_AT_ONCE, Lease, find_lease, find_undamaged_leases, rescheduled
 from .retirement import Remains, drop_remains, remove_now, retire, try_at_once, what_remains, wipe_mount

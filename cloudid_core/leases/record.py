@@ -1,4 +1,4 @@
-"""The lease as it is stored."""
+"""The stored form of a lease."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LEASES_AT_ONCE: Final = MOST_COMMITTED // MOST_ENTRIES_OF_A_LEASE - 1
 
 @frozen(kw_only=True)
 class Lease:
-    """Credentials for a limited time. `id` is the path that clients know it by; times are instants.
+    """Credentials for a limited time. `id` is the path by which clients know it; times are instants.
 
-    `ends_at` is when the provider's secret ends: no renewal goes past it. A lease that is `revoking` is listed
+    `ends_at` is when the credentials expire in Azure, and no renewal exceeds it. A lease that is `revoking` is listed
     until its objects are removed; `reason` says why they are not.
     """
 
@@ -38,12 +38,13 @@ class Lease:
     ends_at: Instant
     due_at: Instant
     batch_mount_id: str = ""
-    """The mount of the batch token without a parent that it was issued with: it ends with that mount."""
+    """The mount of the batch token, without a parent, that requested it. The lease ends with that mount."""
     batch_holder: str = ""
-    """Who holds it then, as `Token.batch_holder`; empty in leases of earlier releases."""
+    """The holder in that case, as in `Token.batch_holder`. Empty in leases of earlier releases."""
     rights: Rights | None = None
-    """What the credentials held at their issue, where `provisioned` does not say it: on an application that others use
-    too. `None` in leases of earlier releases.
+    """The rights of the credentials when they were issued, if the app registration is shared.
+
+    Otherwise, `provisioned` contains them. `None` in leases of earlier releases.
     """
     last_renewal: Instant | None = None
     revoking: bool = False
@@ -73,13 +74,13 @@ class Lease:
 
     @property
     def creation(self) -> Changes:
-        """Writes a new lease with its due entry and indexes."""
+        """Return the change that writes a new lease with its queue entry and indexes."""
         puts = {self.key: self, self.due_key: Due(), **{key: Due() for key in self.index_keys}}
         return Changes(puts=puts, events=(self.event("issued"),))
 
     @property
     def removal(self) -> Changes:
-        """Deletes a lease with everything that belongs to it."""
+        """Return the change that deletes a lease with everything that belongs to it."""
         keys_of_lease = (self.key, self.due_key, self.stuck_key, *self.index_keys)
         return Changes(deletes=keys_of_lease, events=(self.event("revoked"),))
 
@@ -90,25 +91,28 @@ class Lease:
 
 
 def rescheduled(found: Found[Lease], changed: Lease) -> Changes:
-    """Replaces a lease, and with it its due entry."""
+    """Return the change that replaces a lease and its queue entry."""
     puts = {changed.key: changed, changed.due_key: Due()}
     return Changes(found.expected, puts) | Changes(deletes=(found.record.due_key,))
 
 
 def ending(found: Found[Lease], due_at: Instant) -> Changes:
-    """Makes a lease due for revocation at a time. It no longer ends with its token then, and cannot be renewed."""
+    """Return the lease with a scheduled revocation. It no longer ends with its token, and cannot be renewed."""
     lease = found.record
     return rescheduled(found, evolve(lease, revoking=True, due_at=due_at)) | revoking(lease)
 
 
 def revoking(lease: Lease) -> Changes:
-    """Part of every commit that starts a revocation: the lease no longer ends with its token, and an event says so."""
+    """Return the lease as every commit writes it that starts a revocation.
+
+    The lease no longer ends with its token, and an event is recorded.
+    """
     untied = (keys.token_lease(lease.token_id, lease.id),) if lease.token_id else ()
     return Changes(deletes=untied, events=() if lease.revoking else (lease.event("revoking"),))
 
 
 async def find_undamaged_leases(context: Context, lease_ids: Iterable[str]) -> list[Found[Lease]]:
-    """The leases that are there, for work that passes over damaged ones."""
+    """Return the existing leases, skipping damaged ones."""
     return await context.records.find_undamaged([keys.lease(lease_id) for lease_id in lease_ids], Lease)
 
 

@@ -1,7 +1,8 @@
-"""The end of a mount. The first commit frees its path and stops it from answering; then what it made is removed.
+"""The end of a mount: the first commit frees its path and stops it from answering, then its objects are removed.
 
-What the mount keeps at the provider goes to the journal, its leases and tokens end, and when nothing is left its
-storage is wiped. Until then the mount stays in the table as a retired one: removing things needs its configuration.
+The mount's objects in Azure are passed to the journal, and its leases and tokens are ended. When nothing is left, its
+storage is wiped. Until then, the mount stays in the table as a retired mount, because removing objects needs its
+configuration.
 """
 
 from __future__ import annotations
@@ -29,30 +30,30 @@ from .scope import Scope
 from .synchronous import LANES, Attempts
 
 AGAIN: Final = 60.0
-"""Seconds after which a retired mount is looked at again that waits for its leases."""
+"""Seconds between two checks of a retired mount that waits for its leases."""
 PAGE: Final = LEASES_AT_ONCE
 """How many leases, tokens or intents one commit changes."""
 ENTRIES: Final = MOST_COMMITTED - 10
-"""How many entries one commit deletes, beside what it expects."""
+"""How many entries one commit deletes, besides those that it expects."""
 MOST_EXAMINED: Final = 1000
-"""How many leases and intents are read to say why a mount is still there."""
+"""Maximum number of leases and intents that are read to explain why a mount still exists."""
 
 
 @frozen(kw_only=True)
 class Remains:
-    """What is left of a retired mount at the provider, by its records."""
+    """The objects in Azure that remain of a retired mount, according to its records."""
 
     leases: int = 0
     intents: int = 0
     roles: int = 0
-    """Roles that keep an application or a secret."""
+    """Roles that own an app registration or a secret."""
     damaged: int = 0
-    """Leases and intents whose entries are damaged: only dropping them removes them."""
+    """Leases and intents whose entries are damaged. They can only be dropped."""
     is_rotating: bool = False
     attempts: int = 0
-    """How often the removal of one thing was tried, at most."""
+    """The highest number of attempts to remove an object."""
     next_at: Instant | None = None
-    """When the next attempt is due."""
+    """When the next attempt is scheduled."""
     reasons: tuple[str, ...] = ()
 
     @property
@@ -62,10 +63,10 @@ class Remains:
 
 @retry_on_conflict
 async def retire(context: Context, mount: Mount, now: Instant, due_at: Instant) -> None:
-    """Stop a mount from answering, and make its removal due at a time. Does nothing if the mount is gone already.
+    """Stop a mount from answering, and schedule its removal. Do nothing if the mount no longer exists.
 
-    Its quotas go at once: another mount may be made at its path. The configuration's entry is written anew (an empty
-    one in place of a damaged one), so that a request under way that rests on it conflicts.
+    Its quotas are deleted immediately, because a new mount may be created at its path. The entry of its configuration
+    is rewritten (empty if it was damaged), so that pending requests that expect it conflict.
     """
     table = await mount_table(context.records)
     found = table.record.by_id.get(mount.id)
@@ -86,7 +87,7 @@ async def retire(context: Context, mount: Mount, now: Instant, due_at: Instant) 
 
 
 async def remove_now(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Attempts:
-    """Make one attempt in a request for everything that a retired mount has at the provider, while there is time."""
+    """Try once, within a request, to remove all objects of a retired mount from Azure, as long as there is time."""
     scope, attempts = Scope(mount), Attempts(context, now, deadline)
     await context.components.of(mount).release(context, mount, now, NO_FENCE)
     await attempts.mark(scope, attempts.due_at)
@@ -100,7 +101,10 @@ async def remove_now(context: Context, mount: Mount, now: Instant, deadline: Dea
 
 
 async def try_at_once(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> None:
-    """Make everything due that a retired mount has at the provider. Requests that may be alive keep their intents."""
+    """Schedule the removal of all objects of a retired mount now.
+
+    Intents whose requests may still be running are not changed.
+    """
     await Attempts(context, now, deadline).mark(Scope(mount), now)
     prefix, after = keys.intents(mount.id), ""
     while page := await ListKeys(prefix, after, PAGE):
@@ -119,17 +123,20 @@ async def _hasten(context: Context, mount: Mount, intent_id: str, now: Instant) 
 
 
 async def _undo_intent(attempts: Attempts, mount: Mount, intent_id: str) -> Removal | None:
-    """Make one attempt for an intent that is due. The others belong to requests that may be alive."""
+    """Try once to undo an intent that is due. Other intents belong to requests that may still be running."""
     found = await find_intent(attempts.context, mount.id, intent_id)
     if found is None:
         return None
     if found.record.due_at > attempts.now:
-        raise CloudidError("a request that may still be under way uses it")
+        raise CloudidError("a request that may still be in progress uses it")
     return await undo_until(attempts.job(mount.id, intent_id, attempts.ends_at), found, attempts.due_at)
 
 
 async def what_remains(context: Context, mount: Mount) -> Remains:
-    """What is left of a retired mount, and why. Intents are read last, as objects move to them from everything else."""
+    """Return what remains of a retired mount, and why.
+
+    Intents are read last, because objects move to them from everything else.
+    """
     rotations = await ListKeys(keys.due_queue(mount.id, queue.ROTATION), "", 1)
     rotates_at = [queue.parse(key)[0] for key in rotations if queue.is_named(key)]
     roles = await context.components.of(mount).count_kept(context, mount)
@@ -158,16 +165,16 @@ async def what_remains(context: Context, mount: Mount) -> Remains:
 
 @frozen(kw_only=True)
 class Dropped:
-    """What was dropped of a retired mount, although it is left at the provider."""
+    """The records of a retired mount that were dropped, although their objects remain in Azure."""
 
     leases: list[Lease] = Factory(list)
     intents: list[Intent] = Factory(list)
     damaged: list[str] = Factory(list)
-    """Ids of leases and intents whose entries were damaged: what they stood for is unknown."""
+    """Ids of leases and intents whose entries were damaged, so that their objects are unknown."""
 
 
 async def drop_remains(context: Context, mount: Mount, now: Instant, deadline: Deadline) -> Dropped:
-    """Drop the records of everything that a retired mount has at the provider. The background wipes its storage."""
+    """Drop the records of all objects of a retired mount in Azure. The background work wipes its storage."""
     dropped = Dropped()
     await context.components.of(mount).release(context, mount, now, NO_FENCE)
     for prefix, drop in ((keys.mount_leases(mount.id), _drop_leases), (keys.intents(mount.id), _drop_intents)):
@@ -213,7 +220,7 @@ async def _drop_intents(context: Context, mount: Mount, page: Sequence[str], pre
 
 
 async def wipe_mount(job: Job) -> None:
-    """One round for a retired mount. The next one is due soon unless it was the last."""
+    """Do one round for a retired mount. The next one is scheduled soon unless this was the last."""
     context = job.context
     table = await mount_table(context.records)
     mount = table.record.retired.get(job.mount_id)
@@ -239,12 +246,12 @@ async def wipe_mount(job: Job) -> None:
 
 
 def quiet_at(context: Context, mount: Mount) -> Instant:
-    """When every request has ended that found the mount before it was retired."""
+    """Return when every request has ended that was dispatched to the mount before it was retired."""
     return (mount.retired_at or 0.0) + context.settings.request_deadline + context.settings.request_grace
 
 
 async def _is_something_left(job: Job, mount: Mount) -> bool:
-    """Whether something of the mount is still to be removed at the provider.
+    """Return whether objects of the mount must still be removed from Azure.
 
     Intents are read last: other work moves objects from rotations and leases to intents, never back.
     """
@@ -256,7 +263,7 @@ async def _is_something_left(job: Job, mount: Mount) -> bool:
 
 
 async def _end_leases(job: Job, prefix: str) -> None:
-    """Make all leases of an index due for revocation that are not being revoked already."""
+    """Schedule the revocation of all leases of an index that are not being revoked already."""
     after = ""
     while page := await ListKeys(prefix, after, PAGE):
         after = page[-1]
@@ -266,7 +273,7 @@ async def _end_leases(job: Job, prefix: str) -> None:
 
 
 async def _end_tokens(job: Job) -> None:
-    """Delete all tokens of a mount, and make what depends on them due. Callers find them dead already."""
+    """Delete all tokens of a mount, and schedule what depends on them. To callers, they are already invalid."""
     after = ""
     while page := await ListKeys(keys.TOKENS, after, PAGE):
         after = page[-1]

@@ -1,7 +1,7 @@
-"""The end of a lease: its objects at the provider are removed, however often that has to be tried.
+"""The end of a lease: its objects are removed from Azure, with as many attempts as needed.
 
-Attempts of requests and of the background may overlap: removal is idempotent, and only the attempt that was claimed
-last stores what is left. Leases, intents and tokens that are due are ended in the background.
+Attempts of requests and of the background work may overlap: removing is idempotent, and only the attempt that was
+claimed last stores the result. The background work ends leases, intents and tokens that are due.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAGE: Final = LEASES_AT_ONCE
 async def end_leases(
     context: Context, lease_ids: Sequence[str], due_at: Instant, *, fence: Mapping[str, int] = NO_FENCE
 ) -> None:
-    """Make leases due for revocation at a time, at the latest. They cannot be renewed any more.
+    """Schedule the revocation of leases at a time or earlier. They can no longer be renewed.
 
     This takes one commit, or one for each lease if another request changes one of them.
     """
@@ -46,7 +46,10 @@ async def end_leases(
 
 @retry_on_conflict
 async def end_lease(context: Context, lease_id: str, due_at: Instant, *, fence: Mapping[str, int] = NO_FENCE) -> bool:
-    """Make a lease due for revocation at a time, at the latest; false if there is none. It can no longer be renewed."""
+    """Schedule the revocation of a lease at a time or earlier. It can no longer be renewed.
+
+    Return whether it exists.
+    """
     leases = await find_undamaged_leases(context, (lease_id,))
     for found in leases:
         if not _ends_by(found.record, due_at):
@@ -60,9 +63,9 @@ def _ends_by(lease: Lease, due_at: Instant) -> bool:
 
 @retry_on_conflict
 async def forget_lease(context: Context, lease_id: str, mount_id: str, now: Instant) -> bool:
-    """Drop a lease at once (`revoke-force`). The journal goes on removing its objects. False if there is none.
+    """Drop a lease immediately (`revoke-force`), and leave its objects to the journal. Return whether it exists.
 
-    What a damaged lease stands for is unknown: only its entries go.
+    The objects of a damaged lease are unknown, so only its entries are deleted.
     """
     try:
         found = await find_lease(context, lease_id)
@@ -81,20 +84,20 @@ async def forget_lease(context: Context, lease_id: str, mount_id: str, now: Inst
 
 @retry_on_conflict
 async def revoke_now(job: Job, due_at: Instant) -> Removal | None:
-    """Make one attempt in a request to remove the objects of a lease; `None` if there is no such lease.
+    """Try once, within a request, to remove the objects of a lease. Return `None` if there is no such lease.
 
-    The next attempt is due after a pause. If this one is interrupted, it is due at `due_at`, when nothing that this one
-    has sent can still be under way.
+    The next attempt is due after a pause. If this one is interrupted, the next is due at `due_at`, when no call of this
+    attempt can still be pending.
     """
     found = await find_lease(job.context, job.ref)
     return await _attempt(job, found, due_at=due_at) if found else None
 
 
 async def _attempt(job: Job, found: Found[Lease], *, due_at: Instant) -> Removal:
-    """Remove the objects of a lease, and the lease when none is left. Otherwise the lease stays, with the reason.
+    """Remove the objects of a lease, and then the lease. If objects remain, store the reason.
 
-    A commit claims the attempt first: a node that has lost the leadership does not touch the provider, and the next
-    attempt is due even if this one is interrupted.
+    A commit claims the attempt first. So a node that has lost the leadership does not call Azure, and the next attempt
+    is scheduled even if this one is interrupted.
     """
     lease = found.record
     claimed = evolve(lease, revoking=True, attempts=lease.attempts + 1, due_at=due_at, reason=UNDER_WAY)
@@ -107,7 +110,7 @@ async def _attempt(job: Job, found: Found[Lease], *, due_at: Instant) -> Removal
 
 @retry_on_conflict
 async def _note(job: Job, claimed: Lease, removal: Removal) -> None:
-    """Store what is left of a lease. Does nothing when another attempt was claimed meanwhile: that one stores it."""
+    """Store what remains of a lease. Do nothing if another attempt was claimed since: that attempt stores it."""
     found = await find_lease(job.context, claimed.id)
     if found is None or found.record.attempts != claimed.attempts:
         return
@@ -122,9 +125,11 @@ async def _note(job: Job, claimed: Lease, removal: Removal) -> None:
 
 
 async def end_lease_when_due(job: Job) -> None:
-    """Make one attempt in the background to revoke a lease that has expired or is to end; the next comes after a pause.
+    """Try once, in the background, to revoke a lease that has expired or was revoked.
 
-    A damaged one is listed among those that are stuck.
+    The next attempt follows after a pause.
+
+    A damaged lease is listed among the stuck ones.
     """
     try:
         found = await find_lease(job.context, job.ref)
@@ -138,7 +143,7 @@ async def end_lease_when_due(job: Job) -> None:
 
 
 async def end_intent(job: Job) -> None:
-    """Undo an intent whose request can no longer live."""
+    """Undo an intent whose request must have ended."""
     found = await find_intent(job.context, job.mount_id, job.ref)
     if found is None or found.record.due_key != job.key:
         await queue.drop(job, keys.intent(job.mount_id, job.ref), found)
@@ -147,10 +152,10 @@ async def end_intent(job: Job) -> None:
 
 
 async def end_token(job: Job) -> None:
-    """End the leases and children of a dead token; look again later if it is alive.
+    """End the leases and children of a token that has ended. If it is still valid, check again later.
 
-    Its entry goes first, so that it gets no more leases and children. The due entry goes last, so that this is repeated
-    until nothing is left.
+    The token's entry is deleted first, so that it gets no more leases and children. The queue entry is deleted last, so
+    that this is repeated until nothing is left.
     """
     records = job.context.records
     found = await find_token(job.context, job.ref)
@@ -168,7 +173,7 @@ async def end_token(job: Job) -> None:
 
 
 async def _end_leases(job: Job) -> bool:
-    """End the leases of a token, a page at a time; false when there is no time for all of them."""
+    """End the leases of a token, page by page. Return whether there was enough time."""
     prefix = keys.token_leases(job.ref)
     while page := await ListKeys(prefix, "", PAGE):
         if await Now() >= job.deadline.at:

@@ -1,7 +1,7 @@
-"""The leases below a path: those of the mounts that are there now, whatever path is in the ids of the leases.
+"""The leases below a path. Current mounts decide which they are, whatever path is in the ids of the leases.
 
-A lease keeps its id when its mount is moved or disabled. So the mount's id decides which leases a path means, and only
-the part of a lease's id that follows the path of its mount is compared.
+A lease keeps its id when its mount is moved or disabled. So the mount is found by its id, and only the part of a
+lease's id after the mount's path is compared.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ..store import keys
 from ..tokens import Token
 
 LAST: Final = "\U0010ffff"
-"""Sorts after everything that a lease id is made of."""
+"""Sorts after all characters of lease ids."""
 LOCAL_SEGMENTS: Final = 3
-"""How many segments of a lease's id follow the path of its mount: `creds`, the role, and an id."""
+"""Number of segments in a lease's id after the mount's path: `creds`, the role, and an id."""
 
 
 @frozen
 class Scope:
-    """Everything of one mount below a path within it. An empty path means all of it."""
+    """All leases of one mount below a path within it. An empty path means all of them."""
 
     mount: Mount
     path: str = ""
@@ -36,16 +36,16 @@ class Scope:
 
     @property
     def index(self) -> str:
-        """The prefix of the index entries of the mount's leases."""
+        """Return the prefix of the index entries of the mount's leases."""
         return keys.mount_leases(self.mount.id)
 
     def select(self, index_keys: Sequence[str]) -> list[str]:
-        """The ids of the leases in this scope, of a page of the index."""
+        """Return the lease ids in this scope, from a page of the index."""
         lease_ids = [key.removeprefix(self.index) for key in index_keys]
         return [lease_id for lease_id in lease_ids if self._contains(local_path(lease_id))]
 
     def has_token(self, token: Token) -> bool:
-        """Whether a token was issued here that has a lease, as all have that end by themselves."""
+        """Return whether a token with a lease was issued here. All tokens that expire have one."""
         if self.mount.kind != AUTH or token.mount_id != self.mount.id or token.expires_at is None:
             return False
         below = f"{self.mount.path}/"
@@ -57,12 +57,12 @@ class Scope:
 
 
 def local_path(lease_id: str) -> str:
-    """The part of a lease's id that follows the path that its mount had."""
+    """Return the part of a lease's id after the path that its mount had at the time."""
     return "/".join(lease_id.split("/")[-LOCAL_SEGMENTS:])
 
 
 async def count_leases(scope: Scope, enough: int) -> int:
-    """How many leases a scope has, counted until there are `enough`."""
+    """Count the leases of a scope, until there are `enough`."""
     count, after = 0, ""
     while count < enough and (page := await ListKeys(scope.index, after)):
         count, after = count + len(scope.select(page)), page[-1]
@@ -70,9 +70,9 @@ async def count_leases(scope: Scope, enough: int) -> int:
 
 
 async def next_level(scope: Scope, path: str, after: str = "", limit: int = 0) -> set[str]:
-    """The next segments of the paths of a scope's leases below `path`; with a `limit`, so many of those behind `after`.
+    """Return the next segments of the paths of a scope's leases below `path`, at most `limit` of them after `after`.
 
-    There are more if the mount was moved, or `after` is among them. The levels below are not listed to find them.
+    There are more if the mount was moved, or if `after` is among them. Deeper levels are not listed.
     """
     above = f"{path}/" if path else ""
     if scope.mount.path.startswith(above):
@@ -85,7 +85,7 @@ async def next_level(scope: Scope, path: str, after: str = "", limit: int = 0) -
 async def _level_within(scope: Scope, behind: str, limit: int) -> set[str]:
     wanted = f"{scope.path}/" if scope.path else ""
     levels: dict[str, set[str]] = defaultdict(set)
-    """Below each path that the mount had: the index has them one after the other."""
+    """The levels below each path that the mount had, which are consecutive in the index."""
     after = ""
     while page := await ListKeys(scope.index, after):
         for key in page:
@@ -113,7 +113,7 @@ async def _level_within(scope: Scope, behind: str, limit: int) -> set[str]:
 
 
 async def find_moved(scope: Scope) -> str | None:
-    """The id of the lease that a scope's path names, whatever path its mount had when the lease was issued."""
+    """Return the id of the lease with a scope's path, whatever path its mount had when the lease was issued."""
     after = ""
     while page := await ListKeys(scope.index, after, 1):
         head, local = _split(page[0])
@@ -127,13 +127,16 @@ async def find_moved(scope: Scope) -> str | None:
 
 
 def _split(key: str) -> tuple[str, str]:
-    """An entry of the index: all up to a former path of the mount, and the part of the lease's id that follows it."""
+    """Split an index entry into the former path of the mount and the rest of the lease's id."""
     local = local_path(key)
     return key.removesuffix(local), local
 
 
 def scopes_of(table: MountTable, path: str) -> tuple[Scope, ...]:
-    """What a path means: a part of one mount, or all mounts below it. Retired mounts count where no other is."""
+    """Return what a path means: a part of one mount, or all mounts below it.
+
+    Retired mounts are included where there is no live one.
+    """
     found = table.route(path)
     if found is not None:
         return (Scope(*found),)

@@ -1,7 +1,7 @@
-"""Revocation inside a request: it makes one attempt for each lease itself, and answers what is true then.
+"""Revocation within a request: it makes one attempt for each lease itself, and reports the actual result.
 
-The leases are made due for the background first, at a time when the request is certainly over. So nothing is lost if
-the request is interrupted.
+First, all leases are scheduled for the background work, at a time when the request must have ended. So nothing is lost
+if the request is interrupted.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from .scope import Scope
 PAGE: Final = LEASES_AT_ONCE
 """How many leases are marked in one commit."""
 LANES: Final = 8
-"""How many leases are revoked at the same time."""
+"""Maximum number of leases that are revoked concurrently."""
 LEAST_SECONDS: Final = 5.0
-"""How long one attempt may take at least, while the request has time."""
+"""Minimum duration of an attempt, as long as the request has time."""
 ANSWER_SECONDS: Final = 0.5
-"""How much of a request's time is kept for its answer."""
+"""How much of a request's time is reserved for its response."""
 REASONS: Final = 10
-"""How many different reasons one answer names."""
+"""Maximum number of different reasons in a response."""
 COME_AGAIN: Final = 5.0
-"""Seconds after which the same request may be worth repeating."""
+"""Seconds after which it may be useful to repeat the request."""
 
 
 def due_after(context: Context, deadline: Deadline) -> Instant:
-    """When nothing that a request has sent can still be under way."""
+    """Return when no call of a request can still be pending."""
     return deadline.at + context.settings.request_grace
 
 
 @define
 class Attempts:
-    """The attempts that a request makes itself, as long as it has time, and what they have achieved.
+    """The attempts that a request makes while it has time, and their results.
 
-    `left` counts what is not known to be removed.
+    `left` counts the leases that are not known to be removed.
     """
 
     context: Context
@@ -57,20 +57,20 @@ class Attempts:
 
     @property
     def due_at(self) -> Instant:
-        """When the background tries what is left."""
+        """When the background work retries what remains."""
         return due_after(self.context, self.deadline)
 
     @property
     def ends_at(self) -> Instant:
-        """When the last attempt ends: some time is left for the answer."""
+        """When the last attempt ends, so that there is time for the response."""
         return self.deadline.at - ANSWER_SECONDS
 
     async def are_over(self) -> bool:
-        """Whether the request has no time left for work of its own."""
+        """Return whether the request has no time left for attempts."""
         return await Now() >= self.ends_at
 
     def job(self, mount_id: str, ref: str, ends_at: Instant) -> Job:
-        """Background work that the request does itself."""
+        """Return a background job that the request does itself."""
         return Job(
             context=self.context,
             key="",
@@ -82,7 +82,7 @@ class Attempts:
         )
 
     async def note(self, attempt: Program[Removal | None]) -> None:
-        """Make one attempt, and count what comes of it; `None`: nothing is there any more."""
+        """Make one attempt, and count its result. `None`: everything is removed."""
         try:
             removal = await attempt
         except CloudidError as failure:
@@ -97,9 +97,9 @@ class Attempts:
         self.reasons.update(removal.reasons)
 
     async def mark(self, scope: Scope, due_at: Instant) -> None:
-        """Make all leases of a scope due for revocation, in bounded commits.
+        """Schedule the revocation of all leases of a scope, in commits of limited size.
 
-        Refuses with `DEADLINE_PASSED` when there is no time for all of them. What was marked stays so.
+        Refuse with `DEADLINE_PASSED` if there is no time for all of them. The leases that were marked stay marked.
         """
         after = ""
         while page := await ListKeys(scope.index, after, PAGE):
@@ -110,14 +110,14 @@ class Attempts:
             after = page[-1]
 
     async def work_off(self, scope: Scope) -> None:
-        """Make one attempt for each lease of a scope."""
+        """Try to revoke each lease of a scope once."""
         after = ""
         while not await self.are_over() and (page := await ListKeys(scope.index, after, PAGE)):
             await self.revoke(scope.select(page), scope.mount_id)
             after = page[-1]
 
     async def revoke(self, lease_ids: Sequence[str], mount_id: str) -> None:
-        """Make one attempt for each lease of a mount, a few at a time."""
+        """Try to revoke each lease of a mount once, a few concurrently."""
         waiting = deque(lease_ids)
 
         async def lane() -> None:
@@ -134,18 +134,16 @@ class Attempts:
             await gather([lane() for _ in lease_ids[:LANES]])
 
     async def answer(self, path: str, wake_at: Instant) -> Answer:
-        """204 when nothing is left; 202 with the path of what is, when time is over; otherwise the provider's failure
-        as a refusal.
-        """
+        """Return 204 if nothing remains, 202 with a path if time is over, or refuse with Azure's failure."""
         if not self.left:
             return Answer(wake_at=wake_at)
         if not await self.are_over():
-            raise await self.refusal(f"leases that are left: {self.left}")
+            raise await self.refusal(f"leases that remain: {self.left}")
         reasons = [reason for reason, _ in self.reasons.most_common(REASONS)]
         return Answer(status=ACCEPTED, data={"left": self.left, "reasons": reasons, "path": path}, wake_at=wake_at)
 
     async def refusal(self, detail: str = "") -> Refused:
-        """Why a revocation is not complete: 504 when time is over, 502 or 503 when the provider did not do its part."""
+        """Return why a revocation is incomplete: 504 if time is over, 502 or 503 if Azure failed."""
         if await self.are_over():
             return Refused(Code.DEADLINE_PASSED, detail, Problem(Code.REVOCATION_PENDING))
         causes = [_cause(failure) for failure in self.failures]
@@ -160,7 +158,7 @@ class Attempts:
 
 
 async def revoke_one(context: Context, lease: Lease, now: Instant, deadline: Deadline) -> Answer:
-    """Revoke a lease: 204 when its secret is dead and all deletions were accepted, otherwise a refusal."""
+    """Revoke a lease. Return 204 when its secret is invalid and Azure has accepted all deletions, otherwise refuse."""
     attempts = Attempts(context, now, deadline, left=1)
     await attempts.revoke((lease.id,), lease.mount_id)
     if attempts.left:
@@ -169,7 +167,7 @@ async def revoke_one(context: Context, lease: Lease, now: Instant, deadline: Dea
 
 
 def _cause(failure: CloudidError) -> Refused:
-    """A failure as callers see it. A step whose share of the time is over means that the provider does not answer."""
+    """Return a failure as callers see it. A step that used up its time means that Azure does not answer."""
     if isinstance(failure, PROVIDER_FAILURES):
         return refusal_of(failure)
     if isinstance(failure, Refused) and failure.code is not Code.DEADLINE_PASSED:

@@ -1,4 +1,4 @@
-"""Requests and responses as they travel."""
+"""Requests and responses of the HTTP API."""
 
 from .operations import DELETE, LIST, METHODS, READ, WRITE, Operation
 from .request import (

@@ -1,4 +1,4 @@
-"""What a request can do at a path, and the methods that ask for it."""
+"""The operations of requests, and the HTTP methods for each."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ METHODS: Final[Mapping[Operation, tuple[str, ...]]] = MappingProxyType(
         DELETE: ("DELETE",),
     }
 )
-"""The methods that ask for each operation. GET and HEAD ask for a list with the parameter `list=true`."""
+"""The methods of each operation. GET and HEAD with the parameter `list=true` mean a list."""

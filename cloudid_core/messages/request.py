@@ -22,7 +22,7 @@ DEADLINE_HEADER: Final = "x-service-deadline"
 NAMESPACE_HEADER: Final = "x-vault-namespace"
 WRAP_HEADERS: Final = ("x-service-wrap-ttl", "x-vault-wrap-ttl")
 UNAUDITED_HEADERS: Final = frozenset({*TOKEN_HEADERS, "authorization", "proxy-authorization", "cookie", *WRAP_HEADERS})
-"""Headers that never go on record: they may hold a token, or entries tell what they say."""
+"""Headers that are never audited, because they may contain a token, or entries have their contents anyway."""
 
 ADDRESSED: Final = frozenset({*TOKEN_HEADERS, "authorization", *WRAP_HEADERS, NAMESPACE_HEADER, DEADLINE_HEADER})
 """Headers that say something to the service."""
@@ -41,7 +41,7 @@ def body_of(
             return parse_body(request.body, settings.body_limit)
         except Refused as refusal:
             if refusal.code is Code.MALFORMED_JSON and _media_type(request.headers) == FORM:
-                raise Refused(Code.MALFORMED_JSON, "the body is a form, send JSON") from None
+                raise Refused(Code.MALFORMED_JSON, "the body is a form: send JSON instead") from None
             raise
     if operation is Operation.DELETE and request.body:
         return {**query, **parse_body(request.body, settings.body_limit)}
@@ -49,7 +49,7 @@ def body_of(
 
 
 def countable_path(target: str) -> str:
-    """The path of a target that cannot be understood, for quotas."""
+    """Return the path of a malformed target, for quotas."""
     return unquote(target[:TARGET_LIMIT].partition("?")[0].removeprefix(PREFIX)).strip("/")
 
 
@@ -126,7 +126,7 @@ def _media_type(headers: Mapping[str, str]) -> str:
 
 
 def parse_body(raw: bytes, limit: int) -> Mapping[str, Any]:
-    """The JSON object of a body; an empty body and `null` are the empty object."""
+    """Parse the JSON object of a body. An empty body and `null` mean the empty object."""
     if len(raw) > limit:
         raise Refused(Code.BODY_TOO_LARGE)
     if not raw or raw.isspace():
@@ -145,7 +145,7 @@ def parse_body(raw: bytes, limit: int) -> Mapping[str, Any]:
 
 
 def token_in(headers: Mapping[str, str]) -> str:
-    """The token that a request shows; of several headers the first one counts."""
+    """Return the token of a request. The first of several headers is used."""
     for name in TOKEN_HEADERS:
         if shown := headers.get(name):
             return shown[:TOKEN_LIMIT]
@@ -154,7 +154,7 @@ def token_in(headers: Mapping[str, str]) -> str:
 
 
 def deadline_seconds(headers: Mapping[str, str], most: float) -> float:
-    """How long the request may take: the header can only ask for less."""
+    """Return the maximum duration of the request, which the header can only shorten."""
     text = headers.get(DEADLINE_HEADER)
     if text is None:
         return most
@@ -165,7 +165,7 @@ def deadline_seconds(headers: Mapping[str, str], most: float) -> float:
 
 
 def patience(headers: Mapping[str, str], most: float) -> float:
-    """As `deadline_seconds`, but for whoever waits: a header that will be refused counts as none."""
+    """Return the duration like `deadline_seconds`, for the host that waits. An invalid header is ignored."""
     if DEADLINE_HEADER not in headers:
         return most
     try:
@@ -175,7 +175,7 @@ def patience(headers: Mapping[str, str], most: float) -> float:
 
 
 def wrap_ttl_in(headers: Mapping[str, str], most: int) -> int:
-    """For how many seconds a request wants its answer wrapped; of several headers the first one counts."""
+    """Return the seconds for which a request wants its response wrapped. The first of several headers is used."""
     for name in WRAP_HEADERS:
         if text := headers.get(name):
             try:

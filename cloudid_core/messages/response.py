@@ -1,7 +1,7 @@
-"""Requests and responses as hosts hand them in and send them out, and the JSON envelope.
+"""Requests and responses as hosts exchange them, and the JSON envelope.
 
-`Answer` is what the program of a route returns; `render` makes a `Response` of it. Every decision about the wire
-(status, headers, members and their order) is made here.
+A route's program returns an `Answer`, and `render` converts it to a `Response`. All details of the HTTP response
+(status, headers, members and their order) are decided here.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from ..forms import Json
 from ..values import without_tokens
 
 HEADERS: Final[Mapping[str, str]] = MappingProxyType({"content-type": "application/json", "cache-control": "no-store"})
-"""The headers of every answer. The content type is exact: existing clients compare the whole string."""
+"""The headers of every response. The content type is exact, because existing clients compare the whole string."""
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 ERROR_CODE_HEADER: Final = "x-service-error-code"
-"""The header with the first code of an error; a 404's body has no codes."""
+"""The header with the first code of an error. A 404's body has no codes."""
 
 
 class Request(msgspec.Struct, frozen=True):
     """A request as a host received it.
 
-    `target` is path and query as they came. A host whose header names are all in lower case says so with `is_folded`:
-    then nobody looks at them again. `remote_address` is that of the peer, or what a trusted proxy said of it, and
-    `remote_port` its port, 0 if unknown. `body_is_cut` says that the body is longer than `Service.body_limit` allows,
-    and that the host has not read all of it.
+    `target` is the path and query as received. `is_folded` means that all header names are in lower case, so that they
+    need not be converted. `remote_address` is the address of the peer, or the one that a trusted proxy reported, and
+    `remote_port` its port, or 0 if unknown. `body_is_cut` means that the body is longer than `Service.body_limit`
+    allows, and that the host has not read all of it.
     """
 
     method: str
@@ -48,7 +48,7 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def folded(self) -> Request:
-        """The request with header names in lower case."""
+        """Return the request with header names in lower case."""
         if self.is_folded:
             return self
         return replace(self, headers={name.lower(): value for name, value in self.headers.items()}, is_folded=True)
@@ -58,12 +58,12 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Response(msgspec.Struct, frozen=True):
-    """An answer for a host to write: status, headers and body are final, whatever the server.
+    """A response for a host to send: status, headers and body are final.
 
-    A response that `gives` something must reach its caller: hand it to `Service.undelivered` if it does not. `holds`
-    names the lease, if there is one; `held` is for the service. `wake_at` asks the host to run `tick` by that time.
-    `failure` is for the host's log, without its traceback, which the event of the request has:
-    what went wrong on our side or at the provider, where the body tells less.
+    If a response `gives` something and cannot be delivered, pass it to `Service.undelivered`. `holds` names the lease,
+    if there is one; `held` is for the service. `wake_at` asks the host to run `tick` by that time. `failure` is for the
+    host's log: a failure of the service or of Azure, if the body has fewer details. It has no traceback, which is in
+    the event of the request.
     """
 
     status: int
@@ -79,7 +79,10 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def gives(self) -> bool:
-        """Whether it gives a lease, a token or a wrapped answer, which must not live if its caller does not get it."""
+        """Return whether it must be revoked if the caller does not receive it.
+
+        This is so if it contains a lease, a token or a wrapped response.
+        """
         return bool(self.holds or self.held)
 
     def __repr__(self) -> str:
@@ -87,13 +90,13 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class AuthBlock(msgspec.Struct, frozen=True, kw_only=True):
-    """The `auth` member of the envelope: a token, as its holder sees it. All of its members, in their order."""
+    """The `auth` member of the envelope: a token, as its holder sees it, with all members in order."""
 
     client_token: str
     accessor: str
     policies: tuple[str, ...]
     token_policies: tuple[str, ...]
-    """The same: no policy comes from anything but the token."""
+    """Equal to `policies`, because a token has no other policies."""
     metadata: Mapping[str, str] | None
     lease_duration: int
     renewable: bool
@@ -108,7 +111,7 @@ class AuthBlock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WrapInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """The `wrap_info` member of the envelope: the token that stands for a wrapped answer."""
+    """The `wrap_info` member of the envelope: the wrapping token."""
 
     token: str
     accessor: str
@@ -122,11 +125,11 @@ class WrapInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program gives back. Nothing at all means 204.
+    """The result of a program. An empty answer means 204.
 
-    `rendered` is the body of an answer that was rendered earlier: it is repeated as it is.
-    `plain` answers `data` itself, without an envelope; `copy_up` repeats the members of `data` beside it, as old
-    clients of the `sys` routes expect. `status` is set where it is not the usual one.
+    `rendered` is the body of a response that was rendered earlier and is repeated unchanged. `plain` returns `data`
+    without an envelope; `copy_up` also repeats its members beside `data`, as old clients of the `sys` routes expect.
+    `status` overrides the usual status.
     """
 
     data: Mapping[str, Json] | None = None
@@ -141,7 +144,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = HEADERS
     holds: str = ""
     new_token: str = ""
-    """The service token that this answer gives away for the first time, by its id."""
+    """The id of the service token that this answer returns for the first time."""
     wrap_info: WrapInfo | None = None
     rendered: str = ""
     wake_at: Instant | None = None
@@ -157,12 +160,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def can_be_wrapped(self) -> bool:
-        """Whether there is an envelope that is worth wrapping, and that is not itself about a wrapped answer."""
+        """Return whether there is an envelope that can be wrapped, and that is not itself about a wrapped response."""
         return self.status in (None, 200) and not (self.is_empty or self.plain or self.wrap_info or self.rendered)
 
 
 class _Envelope(msgspec.Struct, frozen=True):
-    """The members of every answer that is not plain, in their order."""
+    """The members of every answer that is not plain, in order."""
 
     request_id: str
     lease_id: str
@@ -179,17 +182,17 @@ class _Envelope(msgspec.Struct, frozen=True):
 
 
 NOTHING: Final = Answer()
-"""The answer of a write or delete that has nothing to say."""
+"""The answer of a write or deletion without data."""
 
 encode: Final = msgspec.json.Encoder().encode
 
 
 WITHOUT_CONTENT: Final = frozenset({204, 205, 304})
-"""Statuses that forbid content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5)."""
+"""Statuses without content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5)."""
 
 
 def render(answer: Answer, *, request_id: str, mount_type: str, held: object = None) -> Response:
-    """The response of an answer: 204 when there is nothing to say, else 200 (or its own status) with the envelope."""
+    """Render an answer: 204 if it is empty, otherwise 200 (or its own status) with the envelope."""
     if answer.is_empty:
         status = answer.status or 204
         return Response(status, b"", answer.headers, answer.holds, answer.wake_at, None, request_id, (), held)
@@ -219,7 +222,11 @@ def render(answer: Answer, *, request_id: str, mount_type: str, held: object = N
 
 
 def rate_limit_headers(limit: int, remaining: int, full_in: float) -> dict[str, str]:
-    """How many requests a source may make at once, how many are left of them, and in how many seconds all are back."""
+    """Return the rate limit headers.
+
+    They contain how many requests a source may make, how many are left, and in how many seconds all are available
+    again.
+    """
     return {
         "x-ratelimit-limit": str(limit),
         "x-ratelimit-remaining": str(remaining),
@@ -228,7 +235,7 @@ def rate_limit_headers(limit: int, remaining: int, full_in: float) -> dict[str, 
 
 
 def with_headers(response: Response, headers: Mapping[str, str]) -> Response:
-    """The response with more headers."""
+    """Return the response with additional headers."""
     return replace(response, headers={**response.headers, **headers})
 
 
@@ -239,10 +246,10 @@ METHODS: Final = "DELETE, GET, HEAD, LIST, POST, PUT"
 
 
 def error_body(problems: tuple[Problem, ...]) -> bytes:
-    """`{"errors": […], "codes": […]}`, one of each for every problem.
+    """Return `{"errors": […], "codes": […]}`, with one element of each for every problem.
 
-    With 404 `errors` is the only member: existing clients take a 404 for "nothing there" only then. It is empty where
-    there is nothing to say. No text ends with a full stop: clients join several with commas.
+    A 404 has only `errors`, because existing clients otherwise do not treat it as "not found". It is empty if there is
+    no text. No text ends with a full stop, because clients join several with commas.
     """
     told = (problem for problem in problems if problem.detail or problem.code is not Code.NOT_FOUND)
     body: dict[str, Json] = {"errors": [problem.text.removesuffix(".") for problem in told]}
@@ -252,7 +259,7 @@ def error_body(problems: tuple[Problem, ...]) -> bytes:
 
 
 def render_refusal(refusal: Refused, failure: Exception | None = None, request_id: str = "") -> Response:
-    """The response to a refusal, its first code in a header; `failure` is for the host's log."""
+    """Render a refusal, with its first code in a header. `failure` is for the host's log."""
     headers = {**HEADERS, ERROR_CODE_HEADER: refusal.code.wire}
     if refusal.retry_after is not None:
         headers["retry-after"] = str(max(1, round(refusal.retry_after)))

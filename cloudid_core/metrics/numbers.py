@@ -1,6 +1,6 @@
-"""The numbers of metrics: by the name of the metric and the values of its labels.
+"""The numbers of metrics, by the name of the metric and the values of its labels.
 
-To count costs little more than the change of an integer in a dictionary; a library is used by whoever shows them.
+Counting costs little more than changing an integer in a dictionary. A library is used only for output.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from .table import BY_NAME, Kind, Merge
 
 Labels: TypeAlias = tuple[str, ...]
 Series: TypeAlias = dict[Labels, list[float]]
-"""By the values of the labels: of a counter or gauge the one number; of a histogram the count of each bucket, each
-alone, then that of all that are beyond the last bound, then the sum of what was measured."""
+"""Numbers by the values of labels. A counter or gauge has one number.
+
+A histogram has the count of each bucket, the count above the last bucket, and the sum of the measured values.
+"""
 
 Numbers: TypeAlias = dict[str, Series]
 
 HISTOGRAM_TAIL: Final = 2
-"""How many numbers of a histogram stand behind those of its buckets."""
+"""Number of values in a histogram after its buckets."""
 
 MOST_SERIES: Final = 2000
-"""Most combinations of labels of one metric."""
+"""Maximum combinations of labels of one metric."""
 
 THE_REST: Final = "(the rest)"
-"""Stands in each label of what is counted together, since there are too many."""
+"""The value of each label for combinations that are counted together because there are too many."""
 
 
 def add(numbers: Numbers, name: str, labels: Labels = (), amount: float = 1) -> None:
@@ -42,7 +44,7 @@ def put(numbers: Numbers, name: str, value: float, labels: Labels = ()) -> None:
 
 
 def observe(numbers: Numbers, name: str, value: float, labels: Labels = ()) -> None:
-    """Note what was measured."""
+    """Record a measured value."""
     buckets = BY_NAME[name].buckets
     series = numbers.setdefault(name, {})
     row = series.get(labels)
@@ -53,7 +55,7 @@ def observe(numbers: Numbers, name: str, value: float, labels: Labels = ()) -> N
 
 
 def add_histogram(numbers: Numbers, name: str, other: Sequence[float], labels: Labels = ()) -> None:
-    """Add what another histogram has, bucket by bucket."""
+    """Add another histogram, bucket by bucket."""
     row = _new_row(numbers.setdefault(name, {}), labels, len(other))
     row[:] = [one + more for one, more in zip(row, other, strict=True)]
 
@@ -65,7 +67,7 @@ def _new_row(series: Series, labels: Labels, length: int) -> list[float]:
 
 
 def merged(parts: Iterable[Numbers]) -> Numbers:
-    """The numbers of several processes as those of one, each metric by its row of the table."""
+    """Combine the numbers of several processes, each metric as its row of the table says."""
     whole: Numbers = {}
     for part in parts:
         for name, series in part.items():

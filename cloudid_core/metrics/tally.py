@@ -1,4 +1,4 @@
-"""The tally: counts events. It has no clock: whoever hands it an event says what time it is."""
+"""The tally counts events. It has no clock: the caller passes the time with each event."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ LOGIN_PATH: Final = "/login"
 UPDATE: Final = "update"
 AUTH: Final = "auth/"
 MOST_KINDS: Final = 10_000
-"""Most kinds of requests that are counted by role; and as many more by mount."""
+"""Maximum kinds of requests that are counted by role, and as many by mount."""
 
 _Request: TypeAlias = tuple[str, str, int, tuple[str, ...], str, bool]
-"""Mount, operation, status, codes, role, and whether the path ends as that of a login."""
+"""Mount, operation, status, codes, role, and whether the path is that of a login."""
 _ROLE_NOT_FOUND: Final = Code.ROLE_NOT_FOUND.wire
 
 
@@ -49,20 +49,22 @@ _COUNTED: Final[Mapping[type[Event], tuple[str, Callable[[Any], tuple[str, ...]]
         JobFailed: ("cloudid_background_failures_total", lambda event: (event.job,)),
     }
 )
-"""What each event but a request's counts: the metric, and its labels."""
+"""The metric and its labels for each event except requests."""
 
 
 class Tally:
-    """Counts and measures by the stream of events, from the start of the process on."""
+    """Count and measure the stream of events since the process started."""
 
     def __init__(self) -> None:
         self._numbers: Numbers = {}
         self._requests: dict[_Request, list[float]] = {}
-        """For each kind of request that was answered a histogram of their times; all metrics of requests are made of
-        these, only when they are asked for: every login is counted."""
+        """A histogram of durations for each kind of answered request.
+
+        All metrics of requests are derived from these, and only when needed, because every login is counted.
+        """
 
     def __call__(self, event: Event, now: float) -> None:
-        """Count an event that happened now: seconds since 1970, by the clock of the event's own times."""
+        """Count an event at a time in seconds since 1970, by the same clock as the event's own times."""
         if type(event) is RequestAnswered:  # of every login: no call and no look-up more than this
             role = event.role if event.principal_id else ""  # a caller without an accepted token can make up any
             kind = event.mount, event.operation, event.status, event.codes, role, event.path[-6:] == LOGIN_PATH
@@ -78,7 +80,7 @@ class Tally:
 
     @property
     def numbers(self) -> Numbers:
-        """What was counted so far, for the caller to keep."""
+        """Return the numbers counted so far. The caller may keep them."""
         numbers = merged([self._numbers])
         for (mount, operation, status, codes, role, is_at_login), row in self._requests.items():
             times, code, count = row, codes[0] if codes else ADMITTED, sum(row[:-1])

@@ -1,7 +1,7 @@
-"""The document: OpenAPI 3.1 for the routes of some mounts.
+"""The OpenAPI 3.1 document for the routes of some mounts.
 
-The routes of a component look the same at each of its mounts, so they are rendered once, with a mark where the path of
-the mount belongs. A document is put together from such texts: that costs little, however often it is asked for.
+The routes of a component are the same at each of its mounts, so they are rendered once, with a mark where the mount's
+path belongs. Documents are assembled from these texts, which is cheap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _encode: Final = msgspec.json.Encoder(enc_hook=dict).encode  # of read-only view
 MARK: Final = "\0"
 MARK_IN_JSON: Final = "\\u0000"
 GENERIC_FROM: Final = 50
-"""For so many mounts or more, a document has the paths of each type only, with the path of the mount as a parameter."""
+"""From this number of mounts on, a document has each type only once, with the mount's path as a parameter."""
 
 DOCUMENT: Final = schemas.members(
     TEXT="openapi",
@@ -33,11 +33,12 @@ DOCUMENT: Final = schemas.members(
     components=schemas.each(schemas.ANY),
     paths=schemas.each(schemas.ANY),
 )
-"""What the document looks like itself."""
+"""The schema of the document itself."""
 
 ABOUT: Final = (
-    "POST and PUT are the same, and so are LIST and GET with `list=true`. A path parameter of `sys` may have several "
-    "segments. A body may have more members than are listed: the answer warns about them."
+    "POST and PUT are equivalent, and so are LIST and GET with `list=true`. A path parameter of `sys` "
+    "may have several segments. A body may have more members than are listed; the response then has a "
+    "warning."
 )
 HEAD: Final[Json] = {
     "openapi": "3.1.0",
@@ -62,7 +63,7 @@ HEAD: Final[Json] = {
 
 
 def place_of(mount: Mount, *, generic: bool = False) -> str:
-    """Where a mount is in the document; `generic`: one place for all mounts of a type, of which there may be many."""
+    """Return where a mount is in the document. `generic`: one place for all mounts of a type."""
     return generic_place(mount.kind, mount.type) if generic and mount not in BUILT_IN else mount.path
 
 
@@ -71,7 +72,7 @@ def generic_place(kind: str, type_name: str) -> str:
 
 
 def paths_of(component: Component, place: str) -> str:
-    """The paths of a component at a place, as members of the JSON of a document."""
+    """Return the paths of a component at a place, as members of the document's JSON."""
     name = place.partition("{")[2].removesuffix("}")
     return _paths(component, name).replace(MARK_IN_JSON, place)
 
@@ -83,7 +84,10 @@ def document_of(paths: Iterable[str]) -> str:
 
 @lru_cache(maxsize=32)
 def _paths(component: Component, parameter: str) -> str:
-    """`paths_of` with a mark in place of the place; `parameter`: the one in the place, if there is one."""
+    """Return `paths_of` with a mark instead of the place.
+
+    `parameter` is the parameter in the place, if there is one.
+    """
     return _encode(dict(_items(component, parameter))).decode()[1:-1]
 
 

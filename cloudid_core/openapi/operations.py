@@ -1,4 +1,4 @@
-"""Operations and responses: a route as OpenAPI has it, with its parameters, its body, and every answer that it has."""
+"""Operations and responses: a route in OpenAPI, with its parameters, its body, and all its responses."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ LIST: Final[Json] = {
     "name": "list",
     "in": "query",
     "required": True,
-    "description": "Asks for the list.",
+    "description": "Returns the list.",
     "schema": {"type": "string", "enum": ["true"]},
 }
 SEGMENT: Final = "^[!-.0-~]+$"
-"""Printable ASCII without a slash: no name has anything else."""
+"""Printable ASCII without a slash, which is enough for all names."""
 
 _CAPTURE: Final = re.compile(r"[:*]([a-z_]+)")
 
 
 def shown_path(route: Route, table: RouteTable) -> str:
-    """The path of a route with its parameters. A list ends in a slash where the same path can also be read."""
+    """Return the path of a route with its parameters.
+
+    The path of a list ends with a slash if the same path can also be read.
+    """
     path = _CAPTURE.sub(r"{\1}", route.path)
     is_second = route.operation is Operation.LIST and any(
         other.path == route.path and other.operation is Operation.READ for other in table.routes
@@ -45,7 +48,7 @@ def parameters_in(path: str) -> list[Json]:
 
 
 def operation_of(component: Component, route: Route, *, has_mount: bool) -> tuple[str, dict[str, Json]]:
-    """The method of a route and its operation. `has_mount`: the path is that of a mount which is there."""
+    """Return the method of a route and its operation. `has_mount`: the path is that of an existing mount."""
     operation: dict[str, Json] = {"summary": route.doc, "tags": [component.type]}
     if route.public:
         operation["security"] = [{}, {"token": []}, {"bearer": []}]
@@ -72,7 +75,7 @@ def _parameters(route: Route) -> Iterator[Json]:
 
 
 def body_schema(route: Route) -> Schema:
-    """The fields of a route's form; an old spelling is deprecated."""
+    """Return the fields of a route's form. A deprecated spelling is marked as deprecated."""
     properties: dict[str, Any] = {}
     for field in fields_of(route.form):
         properties[field.name] = {**_written(field), "description": field.doc}
@@ -83,7 +86,7 @@ def body_schema(route: Route) -> Schema:
 
 
 def _written(field: Field) -> dict[str, Any]:
-    """The values that a field takes, with the one that it has by default."""
+    """Return the values that a field accepts, with its default."""
     schema, default = dict(field.kind.written), field.default
     if not (field.required or default is NOTHING or isinstance(default, (Factory, Secret))):  # type: ignore[arg-type]
         schema["default"] = field.kind.show(default)
@@ -91,19 +94,19 @@ def _written(field: Field) -> dict[str, Any]:
 
 
 def _responses(route: Route, has_mount: bool) -> Iterator[tuple[str, Json]]:
-    """By status what a route answers."""
+    """Return the responses of a route by status."""
     answers = route.answers
     if answers.shape == CHOSEN and answers.data is not None:
-        yield "default", answer("The status that the request chooses.", {"anyOf": [answers.data, REFUSED]})
+        yield "default", answer("The status that the request chose.", {"anyOf": [answers.data, REFUSED]})
         return
     if answers.data is not None and answers.shape == PLAIN:
-        yield "200", answer("What was asked.", answers.data)
+        yield "200", answer("The requested data.", answers.data)
     elif answers.data is not None or answers.token or answers.lease or answers.nothing or answers.accepted is None:
-        yield "200", answer("What was asked, or warnings.", envelope(answers, answers.data))
+        yield "200", answer("The requested data, or warnings.", envelope(answers, answers.data))
     if answers.nothing:
-        yield "204", {"description": "Done, and there is nothing to say."}
+        yield "204", {"description": "Done. There is no body."}
     if answers.accepted is not None:
-        about = "Accepted: the rest is done in the background. Without a body if the request did not want to wait."
+        about = "Accepted: the rest is done in the background. There is no body if the request did not wait."
         yield "202", answer(about, envelope(answers, answers.accepted))
     statuses = {*EVERYWHERE, *(code.status for code in answers.refusals)}
     if not route.public:
@@ -117,13 +120,13 @@ def _responses(route: Route, has_mount: bool) -> Iterator[tuple[str, Json]]:
 
 
 EVERYWHERE: Final = frozenset({400, 408, 413, 414, 429, 431, 503, 504})
-"""Statuses of refusals that every request may meet."""
+"""Statuses of refusals that every request may get."""
 
 PRIVATE: Final = frozenset({403})
-"""Statuses of refusals that every request may meet which needs a token."""
+"""Statuses of refusals that every request with a token may get."""
 
 REFUSALS: Final = tuple(sorted({code.status for code in Code} - {Code.INTERNAL_ERROR.status}))
-"""All statuses of refusals but that of a bug."""
+"""All statuses of refusals except for bugs."""
 
 ERROR_CODE: Final = "X-Service-Error-Code"
 JSON_OF: Final[dict[str, Schema]] = {
@@ -134,7 +137,7 @@ JSON_OF: Final[dict[str, Schema]] = {
     "Mapping[str, str] | None": schemas.nullable(schemas.TEXTS),
     "None": schemas.NULL,
 }
-"""By the annotation of a member of an answer what it is in JSON."""
+"""The JSON type of a member of an answer, by its annotation."""
 
 
 def _members_of(block: type) -> Schema:
@@ -144,7 +147,7 @@ def _members_of(block: type) -> Schema:
 WRAP_TTL: Final[Json] = {
     "name": "X-Vault-Wrap-TTL",
     "in": "header",
-    "description": "For how long the answer is kept under a token, which is answered in its place.",
+    "description": "Wrap the response for this long: return a single-use token for it instead.",
     "schema": {"type": "string", "pattern": "^[0-9]{1,5}[sm]?$"},
 }
 REFUSED: Final[Schema] = {"$ref": "#/components/schemas/Refusal"}
@@ -164,12 +167,12 @@ SCHEMAS: Final[dict[str, Schema]] = {
 
 
 def answer(about: str, schema: Schema) -> Json:
-    """A response with a body."""
+    """Return a response with a body."""
     return {"description": about, "content": {"application/json": {"schema": schema}}}
 
 
 def envelope(answers: Answers, data: Schema | None) -> Schema:
-    """The envelope of an answer. `data` is null in an answer that only has warnings, and in one that is wrapped."""
+    """Return the envelope of an answer. `data` is null in an answer that only has warnings, and in a wrapped one."""
     maybe = schemas.NULL if data is None or data == schemas.NULL else {"anyOf": [data, schemas.NULL]}
     parts: dict[str, Any] = {
         "request_id": schemas.TEXT,
@@ -190,11 +193,14 @@ def envelope(answers: Answers, data: Schema | None) -> Schema:
 
 
 def refusal(status: int) -> Json:
-    """A response that refuses: in its header the first code, in its body all."""
+    """Return a refusal, with its first code in a header and all codes in its body."""
     codes = [code.wire for code in Code if code.status == status]
     headers: Json = {ERROR_CODE: {"required": True, "schema": {"type": "string"}}}
     if status in (429, 503):
-        headers["Retry-After"] = {"description": "Seconds until the next try.", "schema": {"type": "integer"}}
+        headers["Retry-After"] = {
+            "description": "Seconds until the request can be retried.",
+            "schema": {"type": "integer"},
+        }
     if status == 405:
         headers["Allow"] = {"required": True, "schema": {"type": "string"}}
     about = "Refused: " + ", ".join(codes) + "."

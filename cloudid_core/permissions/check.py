@@ -1,4 +1,4 @@
-"""Which permissions the credential of a mount has, and which of those that its features need are missing."""
+"""Check which Azure permissions the credential of a mount has, and which needed ones are missing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..routing import PROVIDER, Call, Route, may_read_config, mount_client, rout
 from .table import Api, Feature, Need, features_of
 
 MOST_SCOPES: Final = 20
-"""How many scopes one request looks at."""
+"""Maximum number of scopes that one request checks."""
 
 Scopes = Callable[[Call], Program[set[str]]]
 """The scopes at which a mount works."""
@@ -33,31 +33,34 @@ Scopes = Callable[[Call], Program[set[str]]]
 
 @frozen(kw_only=True)
 class PermissionsForm:
-    scope: str = setting(TEXT, "", "Scope of the resource manager; empty: those that the mount's roles name.")
+    scope: str = setting(TEXT, "", "Azure Resource Manager scope. Empty: the scopes that the mount's roles name.")
 
 
 @frozen
 class Unknown:
-    """What was not asked, or not answered, and why."""
+    """What was not checked, or not answered, and why."""
 
     reason: str
 
 
-NO_SCOPE: Final = Unknown("not asked: the mount's roles name no scope; give one in the parameter scope")
+NO_SCOPE: Final = Unknown("not checked, because the mount's roles do not name a scope: set the parameter scope")
 
 
 @frozen(kw_only=True)
 class Granted:
-    """What the provider says, or why it says nothing."""
+    """What Azure returns, or why it does not answer."""
 
     directory: frozenset[str] | Unknown
     actions: Mapping[str, tuple[Actions, ...] | Unknown]
     """By scope."""
     left_out: int = 0
-    """So many scopes more were not asked for."""
+    """Number of scopes that were not checked."""
 
     def verdicts(self, need: Need) -> Iterator[tuple[str, bool | Unknown]]:
-        """Whether a permission is there: once for each scope, if it is one at a scope (empty: at all others)."""
+        """Return whether a permission is granted, once for each scope.
+
+        The empty scope stands for all others.
+        """
         if need.api is Api.DIRECTORY:
             known = self.directory
             yield "", known if isinstance(known, Unknown) else not known.isdisjoint(need.any_of)
@@ -74,7 +77,7 @@ class Granted:
 
     @property
     def warnings(self) -> Iterator[str]:
-        """Why something is unknown, each reason once."""
+        """Return why something is unknown, each reason once."""
         if isinstance(self.directory, Unknown):
             yield f"directory: {self.directory.reason}"
         for scope, actions in self.actions.items():
@@ -85,7 +88,7 @@ class Granted:
 
 
 def _left_out(count: int) -> str:
-    return f"{count} more scopes were not looked at"
+    return f"scopes that were not checked: {count}"
 
 
 NEED: Final = schemas.members(TEXT="api scope reason", LIST="any_of", granted=schemas.nullable(schemas.BOOLEAN))
@@ -102,7 +105,7 @@ def permissions_route(scopes: Scopes) -> Route:
 
     @route("permissions", READ, MEMBERS, refusals=PROVIDER, form=PermissionsForm)
     async def read_permissions(call: Call) -> Answer:
-        """Tells which provider permissions each feature needs, and which of them the credential lacks."""
+        """Returns the Azure permissions that each feature needs, and which of them the credential lacks."""
         client = await mount_client(call.context, call.mount.id, call.deadline)
         scope = call.form(PermissionsForm).scope
         try:
@@ -116,7 +119,10 @@ def permissions_route(scopes: Scopes) -> Route:
 
 
 async def _ask(client: Client, scopes: Sequence[str], *, names_code: bool) -> Granted:
-    """Ask the directory and, for each scope, the resource manager. `names_code`: reasons have the provider's codes."""
+    """Query Microsoft Graph and, for each scope, Azure Resource Manager.
+
+    `names_code`: reasons include Azure's codes.
+    """
 
     async def directory() -> frozenset[str] | Unknown:
         try:
@@ -142,7 +148,7 @@ def _unknown(failure: Refused | ProviderFailure, names_code: bool) -> Unknown:
 
 
 def described(features: Sequence[Feature], granted: Granted) -> dict[str, Json]:
-    """The members of the answer: what is granted, each feature with its needs, and the names of what is missing."""
+    """Return the members of the response: what is granted, each feature with its needs, and what is missing."""
     rows: list[dict[str, Json]] = []
     for feature in features:
         needs = [_need(need, scope, verdict) for need in feature.needs for scope, verdict in granted.verdicts(need)]
@@ -162,5 +168,5 @@ def _need(need: Need, scope: str, verdict: bool | Unknown) -> dict[str, Json]:
 
 
 def _all(verdicts: Sequence[bool | None]) -> bool | None:
-    """False if one is missing, `None` if one is unknown and none is missing."""
+    """Return false if one is missing, and `None` if one is unknown and none is missing."""
     return False if False in verdicts else None if None in verdicts else True

@@ -1,4 +1,4 @@
-"""Policies: documents that grant the holder of a token access to paths, and the decision over several of them."""
+"""Policies: documents that grant a token access to paths, and the decision that combines several of them."""
 
 from .builtin import (
     BUILT_IN,

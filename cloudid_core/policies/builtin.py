@@ -1,4 +1,4 @@
-"""Built-in policies, the names that are reserved, and the paths that need `sudo`."""
+"""Built-in policies, reserved names, and the paths that need `sudo`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DEFAULT_TEXT: Final = """\
 """
 
 BUILT_IN: Final[Mapping[str, Policy]] = {ROOT: Policy(ROOT, "", ()), DEFAULT: parse(DEFAULT, _DEFAULT_TEXT)}
-"""The texts of these policies until another one is written. The text of `root` has no effect."""
+"""The texts of these policies until they are overwritten. The text of `root` has no effect."""
 
 _PROTECTED: Final = frozenset(
     {"auth/token/accessors", "sys/config/cors", "sys/leases", "sys/remount", "sys/seal", "sys/step-down"}
@@ -59,7 +59,10 @@ _PROTECTED_PREFIXES: Final = (
 
 
 def needs_sudo(path: str) -> bool:
-    """Whether a path is protected: it needs `sudo` in addition to the capability. A list's path ends in a slash."""
+    """Return whether a path is protected: it needs `sudo` in addition to the capability.
+
+    The path of a list ends in a slash.
+    """
     path = fold(path)
     return path.removesuffix("/") in _PROTECTED or path.startswith(_PROTECTED_PREFIXES)
 
@@ -69,5 +72,5 @@ def without_default(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def normalised(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of policies as tokens carry them: trimmed, in lower case, each once, in order."""
+    """Return names of policies as tokens have them: trimmed, in lower case, sorted, without duplicates."""
     return tuple(sorted({trimmed for name in names if (trimmed := name.strip().lower())}))

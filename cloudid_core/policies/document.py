@@ -1,4 +1,4 @@
-"""Documents: the text of a policy, HCL or JSON, and the rules that it states."""
+"""Policy documents: the text in HCL or JSON, and the rules in it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ..values import duration, json_text
 from . import hcl
 
 LONGEST: Final = 2**18
-"""Characters of a text."""
+"""Maximum characters of a policy."""
 
 CAPABILITIES: Final[Mapping[str, str]] = {
-    "create": "POST and PUT where nothing is yet, and the route tells that apart",
+    "create": "POST and PUT if the object does not exist yet, and the route makes this distinction",
     "read": "GET",
-    "update": "POST and PUT elsewhere",
+    "update": "all other POST and PUT requests",
     "patch": "PATCH",
     "delete": "DELETE",
     "list": "LIST, and `GET ?list=true`",
-    "sudo": "besides, what is protected",
-    "deny": "nothing, whatever other rules for the pattern say",
-    "scan": "nothing: taken for policies of other services",
-    "recover": "nothing, as `scan`",
-    "subscribe": "nothing, as `scan`",
+    "sudo": "protected paths, in addition to the other capabilities",
+    "deny": "nothing, even if other rules for the same pattern grant it",
+    "scan": "nothing; accepted for compatibility with Vault's policies",
+    "recover": "nothing, like `scan`",
+    "subscribe": "nothing, like `scan`",
 }
-"""What a rule may name, and the requests that each lets pass."""
+"""The capabilities of rules, and the requests that each allows."""
 
 DENY: Final = frozenset({"deny"})
 
@@ -45,27 +45,29 @@ OLD_LEVELS: Final[Mapping[str, frozenset[str]]] = {
 UNSUPPORTED: Final = frozenset(
     {"control_group", "expiration", "list_scan_response_keys_filter_path", "mfa_methods", "pagination_limit"}
 )
-"""Restrictions that other services know. To ignore one would grant more than its author wrote."""
+"""Restrictions in Vault's policies. Ignoring one would grant more than its author intended."""
 
 KEYS: Final[Mapping[str, str]] = {
     "capabilities": "a list of capabilities",
-    "policy": "the older spelling of `capabilities`: one level",
+    "policy": "the older form of `capabilities`: one word",
     "required_parameters": "a list of fields that the request must have",
-    "allowed_parameters": "fields that it may have, each with a list of values; `[]`: any value. Every other field is"
-    ' refused, unless `"*" = []` allows the rest. Each element of a list must match a value',
-    "denied_parameters": "fields that it must not have, each with a list of values; `[]`: no value, and `*`: no field."
-    " They go before `allowed_parameters`, and are compared without case. One element of a list that matches is enough",
-    "min_wrapping_ttl": "the answer must be wrapped, for so long at least",
-    "max_wrapping_ttl": "the answer must be wrapped, for so long at most",
-    "comment": "nothing: it is for readers",
+    "allowed_parameters": "fields that the request may have, each with a list of values; `[]`: any "
+    'value. All other fields are refused, unless `"*" = []` allows them. If the field is a list, '
+    "each of its elements must match a value",
+    "denied_parameters": "fields that the request must not have, each with a list of values; `[]`: any "
+    "value; the field `*`: any field. They take precedence over `allowed_parameters`, and ignore "
+    "case. If the field is a list, one matching element is enough",
+    "min_wrapping_ttl": "the response must be wrapped, for at least this long",
+    "max_wrapping_ttl": "the response must be wrapped, for at most this long",
+    "comment": "nothing; it is a note for readers",
 }
-"""What the block of a rule may have."""
+"""The keys that the block of a rule may have."""
 
 CAPABILITIES_ALONE: Final = frozenset({"capabilities"})
 """What most rules have. A policy may hold thousands, so the rest is not looked for."""
 
 Values = Mapping[str, tuple[Json, ...]]
-"""Parameter names in lower case, and the values that each may or may not have; none: any value."""
+"""Parameter names in lower case, with their allowed or denied values; empty: any value."""
 
 
 def _deny_alone(capabilities: frozenset[str]) -> frozenset[str]:
@@ -74,22 +76,25 @@ def _deny_alone(capabilities: frozenset[str]) -> frozenset[str]:
 
 @frozen
 class Rule:
-    """What a policy says about one pattern of paths. `deny` stands alone."""
+    """The rule of a policy for one pattern of paths. `deny` excludes all other capabilities."""
 
     pattern: str
     capabilities: frozenset[str] = field(converter=_deny_alone)
     allowed_parameters: Values = field(factory=dict)
-    """In a value, `*` at either end stands for any text."""
+    """In a value, `*` at either end matches any text."""
     denied_parameters: Values = field(factory=dict)
-    """In a value, each `*` stands for any text."""
+    """In a value, each `*` matches any text."""
     required_parameters: tuple[str, ...] = ()
     min_wrapping_ttl: int = 0
-    """Seconds; 0: no bound."""
+    """Seconds; 0: no limit."""
     max_wrapping_ttl: int = 0
 
     @property
     def has_inner_stars(self) -> bool:
-        """Whether it allows a value with a `*` inside, which stands for itself. New policies must not have one."""
+        """Return whether it allows a value with a `*` in the middle, which is literal.
+
+        New policies must not have one.
+        """
         return any(
             isinstance(value, str) and "*" in value[1:-1]
             for values in self.allowed_parameters.values()
@@ -99,7 +104,7 @@ class Rule:
 
 @frozen
 class Policy:
-    """A policy as it is kept: its text, and the rules that were read from it once."""
+    """A stored policy: its text, and the rules that were parsed from it once."""
 
     name: str
     text: str
@@ -111,9 +116,9 @@ class Policy:
 
 
 def parse(name: str, text: str) -> Policy:
-    """The policy that a text states; an empty one grants nothing. Refused with `POLICY_INVALID`.
+    """Parse a policy; an empty text grants nothing. Refuse with `POLICY_INVALID`.
 
-    JSON starts with a brace; everything else is HCL. Either may come in base64.
+    JSON starts with a brace, and everything else is HCL. Both may be base64-encoded.
     """
     if len(text) > LONGEST:
         _refuse(f"longer than {LONGEST} characters")
@@ -124,7 +129,7 @@ def parse(name: str, text: str) -> Policy:
     if not document.keys() <= {"path", "name"}:
         _refuse('the document may hold only "path" and "name"')
     if not isinstance(document.get("name", ""), str):
-        _refuse('"name" must be a text')
+        _refuse('"name" must be a string')
     return Policy(name, text, tuple(_rules(document.get("path", []))))
 
 
@@ -147,7 +152,7 @@ def _json(text: str) -> dict[str, Json]:
 
 
 def _fault(text: str) -> str:
-    """What is wrong with a text that is not JSON."""
+    """Return what is wrong with a text that is not JSON."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -158,7 +163,7 @@ def _fault(text: str) -> str:
 
 
 def _unique(members: list[tuple[str, Json]]) -> dict[str, Json]:
-    """An object whose names are unique. Of two equal names the last would win, and a `deny` could be lost."""
+    """Return an object with unique names. Of two equal names the last would win, so a `deny` could be lost."""
     unique = dict(members)
     if len(unique) != len(members):
         _refuse("a name is repeated in an object")
@@ -178,7 +183,7 @@ def _rules(paths: Json) -> Iterable[Rule]:
 
 
 def _objects(raw: Json, what: str) -> list[dict[str, Json]]:
-    """An object, or a list of objects: repeated HCL blocks, and their spelling in JSON."""
+    """Return the objects in an object or a list of objects: repeated HCL blocks, and their JSON form."""
     objects = raw if isinstance(raw, list) else [raw]
     if not all(isinstance(each, dict) for each in objects):
         _refuse(f"{what} must hold objects")
@@ -186,7 +191,7 @@ def _objects(raw: Json, what: str) -> list[dict[str, Json]]:
 
 
 def _rule(pattern: str, block: dict[str, Json]) -> Rule:
-    """The rule of one block. The text of a `ValueError` says what is wrong and contains no input."""
+    """Return the rule of one block. The text of a `ValueError` says what is wrong, and contains no input."""
     if "+*" in pattern:
         raise ValueError("+* is not a pattern")
     if "{{" in pattern:
@@ -207,7 +212,7 @@ def _rule(pattern: str, block: dict[str, Json]) -> Rule:
         max_wrapping_ttl=duration.seconds(block.get("max_wrapping_ttl")),
     )
     if rule.has_inner_stars:
-        raise ValueError("a value of allowed_parameters may have * at its ends only, not inside")
+        raise ValueError("a value of allowed_parameters can have * only at its start or end")
     if 0 < rule.max_wrapping_ttl < rule.min_wrapping_ttl:
         raise ValueError("max_wrapping_ttl is less than min_wrapping_ttl")
     return rule
@@ -228,19 +233,19 @@ def _capabilities(block: dict[str, Json]) -> frozenset[str]:
 def _texts(block: dict[str, Json], key: str) -> list[str]:
     texts = block.get(key, [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"{key} must be a list of texts")
+        raise ValueError(f"{key} must be a list of strings")
     return texts
 
 
 def _values(block: dict[str, Json], key: str) -> Values:
-    """The parameters of a rule. HCL has them in an object, or in blocks, which are a list of objects."""
+    """Return the parameters of a rule. In HCL they are an object, or blocks, which are a list of objects."""
     objects = block.get(key, {})
     objects = objects if isinstance(objects, list) else [objects]
     members = [member for each in objects if isinstance(each, dict) for member in each.items()]
     if not all(isinstance(each, dict) for each in objects) or not all(
         isinstance(values, list) and all(map(_is_value, values)) for _, values in members
     ):
-        raise ValueError(f"{key} must map names to lists of texts, integers, booleans, lists or objects")
+        raise ValueError(f"{key} must map names to lists of strings, integers, booleans, lists or objects")
     if len({name.lower() for name, _ in members}) != len(members):
         raise ValueError(f"{key} repeats a name")
     return {name.lower(): tuple(values) for name, values in members}

@@ -1,8 +1,8 @@
-"""HCL: the text of a policy as plain objects.
+"""HCL: parse the text of a policy into plain objects.
 
-A policy is data: blocks, assignments, texts, integers, booleans and lists. As in the first version of the language, a
-comma may follow each assignment and block, and names may be in quotes. What else the language has (templates, heredocs,
-expressions) is refused. So are two equal assignments, of which one would win: a `deny` could be lost.
+A policy is data: blocks, assignments, strings, integers, booleans and lists. As in the first version of HCL, a comma
+may follow each assignment and block, and names may be quoted. All other features (templates, heredocs, expressions) are
+refused. Repeated assignments are refused too: one of them would win, so a `deny` could be lost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..forms import Json
 
 MOST_TOKENS: Final = 15_000
 DEEPEST: Final = 8
-"""Levels of braces, brackets and labels."""
+"""Maximum nesting of braces, brackets and labels."""
 
 # No group is possessive: in Python 3.11.2 such a group keeps what its last, failed repetition has read.
 _SPACE: Final = re.compile(r"(?:[ \t\r\n]++|(?:\#|//)[^\n]*+|/\*(?s:.*?)\*/)*")
@@ -35,9 +35,9 @@ _CONSTANTS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null
 
 
 def parse(text: str) -> dict[str, Json]:
-    """The members of an HCL document; equal blocks are a list of objects. Refused with `POLICY_INVALID`.
+    """Return the members of an HCL document. Repeated blocks become a list of objects. Refuse with `POLICY_INVALID`.
 
-    A block with a label is an object with one member.
+    A block with a label becomes an object with one member.
     """
     reader = _Reader(text)
     members = reader.body(1)
@@ -47,7 +47,7 @@ def parse(text: str) -> dict[str, Json]:
 
 
 class _Reader:
-    """Reads a text from front to back. A method begins at the current token, and ends at the one behind its own."""
+    """Read a text from start to end. A method starts at the current token, and ends after its own last token."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -67,12 +67,12 @@ class _Reader:
         self.kind, self._token, self._end = token.lastgroup, token[0], token.end()
 
     def _fault(self) -> str:
-        """Why no token begins here."""
+        """Return why no token starts here."""
         if self._text.startswith("/*", self._start):
-            return "a comment is not closed "
+            return "unterminated comment "
         if self._text.startswith('"', self._start):
-            return "a text is not closed on its line, or has a template "
-        return "expected a name, a text in quotes, a whole number or one of { } [ ] , = : "
+            return "unterminated string, or a template in a string, "
+        return "expected a name, a quoted string, an integer or one of { } [ ] , = : "
 
     def refuse(self, what: str) -> NoReturn:
         line = self._text.count("\n", 0, self._start) + 1
@@ -80,7 +80,7 @@ class _Reader:
         raise Refused(Code.POLICY_INVALID, f"{what}at line {line}, column {column}") from None
 
     def body(self, depth: int) -> dict[str, Json]:
-        """Assignments and blocks, up to a brace that closes or the end; a comma may follow each."""
+        """Read assignments and blocks up to a closing brace or the end. A comma may follow each."""
         members: dict[str, Json] = {}
         assigned: set[str] = set()
         while self.kind in ("name", "text"):
@@ -98,7 +98,7 @@ class _Reader:
         return members
 
     def _block(self, depth: int) -> dict[str, Json]:
-        """Labels and a body in braces."""
+        """Read labels and a body in braces."""
         self._bound(depth)
         if self.kind in ("text", "name"):
             label = self._label()
@@ -119,7 +119,7 @@ class _Reader:
         elif self.kind == "name" and self._token in _CONSTANTS:
             value = _CONSTANTS[self._token]
         else:
-            self.refuse("a text is not quoted " if self.kind == "name" else "expected a value ")
+            self.refuse("unquoted string " if self.kind == "name" else "expected a value ")
         self._advance()
         return value
 
@@ -134,7 +134,7 @@ class _Reader:
         return values
 
     def _object(self, depth: int) -> dict[str, Json]:
-        """Members in braces; a comma may follow each."""
+        """Read members in braces. A comma may follow each."""
         self._skip("{")
         members: dict[str, Json] = {}
         while self._token != "}":
@@ -149,21 +149,21 @@ class _Reader:
         return members
 
     def _label(self) -> str:
-        """A text, or a name or number as it is."""
+        """Read a string, or a name or number as it is."""
         label = self._token
         if self.kind == "text":
             try:
                 label = msgspec.json.decode(label, type=str)
             except msgspec.DecodeError:
-                self.refuse("a text has a bad escape ")
+                self.refuse("invalid escape in a string ")
         elif self.kind not in ("name", "number"):
-            self.refuse("expected a name or a text ")
+            self.refuse("expected a name or a string ")
         self._advance()
         return label
 
     def _bound(self, depth: int) -> None:
         if depth > DEEPEST:
-            self.refuse("too deep ")
+            self.refuse("nested too deeply ")
 
     def _skip(self, mark: str, expected: str = "") -> None:
         if self._token != mark:

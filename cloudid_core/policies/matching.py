@@ -1,10 +1,10 @@
-"""Matching: which rule decides about a path, and whether it lets a request pass.
+"""Matching: which rule decides about a path, and whether it allows a request.
 
-The exact pattern decides before any other. Of the patterns with wildcards the best one decides alone: the one whose
-first wildcard stands further right; then one that does not end in `*`; then the one with fewer `+`; then the longer;
-then the greater text. Patterns do not add up, but rules for the same pattern do.
+An exact pattern takes precedence. Of the patterns with wildcards, exactly one decides: the one whose first wildcard is
+furthest right; then one that does not end in `*`; then the one with fewer `+`; then the longer one; then the one that
+sorts later. Different patterns are not combined, but rules for the same pattern are.
 
-Paths are compared in lower case, as the names in them are: a `deny` of `creds/admin` also stops `creds/Admin`.
+Paths are compared in lower case, like the names in them: a `deny` of `creds/admin` also denies `creds/Admin`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .builtin import needs_sudo
 from .document import DENY, Policy, Rule
 
 OPERATIONS: Final = frozenset({"create", "read", "update", "patch", "delete", "list"})
-"""What can be done at a path; each needs the capability of its name."""
+"""The operations at a path. Each needs the capability of the same name."""
 
 AT_ONCE: Final = 500
-"""So many rules are read before other programs go on."""
+"""How many rules are read before other programs get a turn."""
 
 _ROOT: Final = frozenset({"root"})
 _NO_PARAMETERS: Final[Mapping[str, Json]] = {}
@@ -36,20 +36,20 @@ _NO_PARAMETERS: Final[Mapping[str, Json]] = {}
 
 @frozen
 class _Wildcard:
-    """A pattern with a `*` at its end or with segments that are `+`, ready to be compared."""
+    """A pattern with a `*` at its end or with `+` segments, prepared for comparisons."""
 
     rule: Rule
     prefix: str
-    """What comes before the first wildcard."""
+    """The part before the first wildcard."""
     segments: tuple[str, ...]
     is_open: bool
-    """Whether it ends in `*`; the last segment is then where the rest of the path starts."""
+    """Whether it ends in `*`. The last segment is then the prefix of the rest of the path."""
     rank: str
-    """What is compared to find the best of several patterns that match: numbers of fixed width, then the pattern."""
+    """Sort key that selects the best of several matching patterns: numbers of fixed width, then the pattern."""
 
     @classmethod
     def of(cls, rule: Rule) -> Iterable[_Wildcard]:
-        """None when the pattern is literal."""
+        """Return the pattern prepared for comparisons, or `None` if it is literal."""
         pattern = rule.pattern
         is_open = pattern.endswith("*")
         segments = tuple(pattern.removesuffix("*").split("/") if is_open else pattern.split("/"))
@@ -63,7 +63,7 @@ class _Wildcard:
         return (cls(rule, prefix, segments, is_open, rank),)
 
     def matches(self, path: str, given: list[str]) -> bool:
-        """Whether it matches a path, whose segments are `given`."""
+        """Return whether it matches a path, whose segments are `given`."""
         if not path.startswith(self.prefix):
             return False
         last = len(self.segments) - 1
@@ -77,19 +77,19 @@ class _Wildcard:
 
 @frozen
 class Acl:
-    """What several policies allow together. Without a rule, and not of root, nothing."""
+    """What several policies allow together. Without any rule, and unless it is root, nothing."""
 
     is_root: bool = False
     _exact: Mapping[str, Rule] = {}
     """The rules without wildcards, by their patterns in lower case."""
     _wildcards: Sequence[_Wildcard] = ()
-    """The best first."""
+    """The rules with wildcards, best first."""
     _granting: Sequence[list[str]] = ()
     """The segments of the patterns that grant something."""
 
     @classmethod
     async def of(cls, policies: Iterable[Policy]) -> Acl:
-        """What these policies allow. Other programs go on meanwhile: there may be very many rules."""
+        """Combine policies. Other programs get turns, because there may be very many rules."""
         groups: dict[str, list[Rule]] = {}
 
         def add(rule: Rule) -> Iterable[None]:
@@ -110,12 +110,12 @@ class Acl:
 
     @property
     def patterns(self) -> int:
-        """With how many patterns a path may have to be compared."""
+        """Return the maximum number of patterns that a path is compared with."""
         return len(self._wildcards)
 
     @property
     def granting_patterns(self) -> int:
-        """With how many patterns `reaches` compares."""
+        """Return the number of patterns that `reaches` compares."""
         return len(self._granting)
 
     def allows(
@@ -126,10 +126,10 @@ class Acl:
         wrapping_ttl: int = 0,
         fields: Mapping[str, Field] = constraints.NO_FIELDS,
     ) -> bool:
-        """Whether one of `OPERATIONS` on a path may pass. The path of a list may end in a slash or not.
+        """Return whether one of `OPERATIONS` on a path is allowed. The path of a list may end in a slash or not.
 
-        Protected paths also need `sudo`. `wrapping_ttl`: for how many seconds the answer is to be wrapped; 0: not.
-        `fields` are those of the route by each of their names.
+        Protected paths also need `sudo`. `wrapping_ttl` is the seconds for which the response is wrapped; 0 means it is
+        not. `fields` are the fields of the route by each of their names.
         """
         if self.is_root:
             return True
@@ -149,26 +149,27 @@ class Acl:
         )
 
     def capabilities(self, path: str) -> frozenset[str]:
-        """What may be done at a path: `root` alone, `deny` alone, or capabilities of a rule."""
+        """Return the capabilities at a path: only `root`, only `deny`, or the capabilities of a rule."""
         if self.is_root:
             return _ROOT
         rule = self._matching_list(fold(path))
         return rule.capabilities or DENY if rule else DENY
 
     def is_sudo(self, path: str) -> bool:
-        """Whether a rule grants `sudo` at a path, for programs that do more for such callers."""
+        """Return whether a rule grants `sudo` at a path, for programs that do more for such callers."""
         return self.is_root or "sudo" in self.capabilities(path)
 
     def reaches(self, path: str) -> bool:
-        """Whether something below a path is allowed."""
+        """Return whether something below a path is allowed."""
         below = fold(path).split("/")
         return self.is_root or any(_leads_below(segments, below) for segments in self._granting)
 
     def _matching_list(self, path: str) -> Rule | None:
-        """The rule that decides about a list: exact before wildcards, with the final slash before without.
+        """Return the rule that decides about a list.
 
-        In another order a rule for `p` would let pass a list of `p/` that a rule for `p/` denies, or a rule for `*` a
-        list of `p/` that a rule for `p` denies.
+        Exact patterns precede wildcards, and a pattern with the final slash precedes one without. In another order, a
+        rule for `p` would allow a list of `p/` that a rule for `p/` denies, or a rule for `*` would allow a list of
+        `p/` that a rule for `p` denies.
         """
         bare = path.removesuffix("/")
         exact = self._exact.get(path) or self._exact.get(bare)
@@ -183,12 +184,12 @@ class Acl:
 
 
 def _granted(rule: Rule) -> Iterable[list[str]]:
-    """The segments of its pattern, if it grants something."""
+    """Return the segments of its pattern, if it grants something."""
     return (rule.pattern.split("/"),) if rule.capabilities - DENY else ()
 
 
 def _leads_below(segments: list[str], path: list[str]) -> bool:
-    """Whether a pattern of these segments matches something below the segments of a path."""
+    """Return whether a pattern with these segments matches something below the segments of a path."""
     for own, other in zip(segments, path, strict=False):
         if own.endswith("*") and own is segments[-1]:
             return other.startswith(own[:-1])
@@ -198,9 +199,9 @@ def _leads_below(segments: list[str], path: list[str]) -> bool:
 
 
 def _merged(pattern: str, rules: Sequence[Rule]) -> Rule:
-    """The rules for one pattern as one: the capabilities of all, or `deny` alone if one denies; all restrictions.
+    """Merge the rules for one pattern: all capabilities, or only `deny` if one denies; and all restrictions.
 
-    All of them at once: to add one after the other would copy what is there already each time.
+    They are merged together, because adding one after the other would copy the result each time.
     """
     if len(rules) == 1:
         return rules[0] if rules[0].pattern == pattern else evolve(rules[0], pattern=pattern)
@@ -219,6 +220,9 @@ def _merged(pattern: str, rules: Sequence[Rule]) -> Rule:
 
 
 def _wrapping_fits(rule: Rule, ttl: int) -> bool:
-    """Whether an answer is wrapped for as long as the rule demands. A rule with either bound demands wrapping."""
+    """Return whether a response is wrapped for as long as the rule requires.
+
+    A rule with either limit requires wrapping.
+    """
     least, most = rule.min_wrapping_ttl, rule.max_wrapping_ttl
     return not (least or most) or (ttl > 0 and least <= ttl and (not most or ttl <= most))

@@ -1,8 +1,8 @@
-"""Parameters: which fields a request may carry under a rule, and with which values.
+"""Parameters: which fields a request may have under a rule, and with which values.
 
-Requests spell one thing in several ways, and a rule means all of them: a deprecated name is the same field, and values
-are compared as JSON in the normal form of the route's field ("1h" is 3600). A list is compared element by element,
-unless the value of the rule is a list itself. Denied values are compared without regard to case.
+Requests can spell the same thing in several ways, and a rule means all of them: a deprecated name is the same field,
+and values are compared as JSON in the normal form of the route's field ("1h" is 3600). A list is compared element by
+element, unless the value of the rule is itself a list. Denied values ignore case.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from .document import Rule, Values
 CHECKED: Final = frozenset({"create", "read", "update", "patch"})
 """The operations whose parameters are checked."""
 MOST_COMPARISONS: Final = 50_000
-"""How many times an element of a request may be compared with a pattern of a rule: at most some 50 ms of work."""
+"""Maximum comparisons of a request's elements with a rule's patterns: about 50 ms of work."""
 READING: Final = 25
-"""How many comparisons take as long as to read one value of a rule as a field."""
+"""How many comparisons take as long as reading one value of a rule as a field."""
 _BOOLEANS: Final = ("true", "false")
 _NUMERIC: Final = frozenset("0123456789-.*")
-"""The characters of a pattern that a number can match."""
+"""The characters of patterns that a number can match."""
 _PIECE: Final = 256
-"""As many characters take as long to compare as a short text."""
+"""How many characters take as long to compare as a short text."""
 
 NO_FIELDS: Final[Mapping[str, Field]] = {}
 
 
 def fit(rule: Rule, parameters: Mapping[str, Json], fields: Mapping[str, Field] = NO_FIELDS) -> bool:
-    """Whether a request may carry these parameters: all required are there, none is denied, each is allowed.
+    """Return whether a request may have these parameters.
 
-    `fields` are those of the route by each of their names. A value that does not parse fits no rule that names it.
-    Values that are too many to be compared with those of the rule do not fit it.
+    All required ones must be present, none may be denied, and each must be allowed. `fields` are the fields of the
+    route by each of their names. A value that cannot be parsed does not fit any rule that names it. Too many values to
+    compare do not fit either.
     """
     if not (rule.required_parameters or rule.denied_parameters or rule.allowed_parameters):
         return True
@@ -57,7 +58,7 @@ def fit(rule: Rule, parameters: Mapping[str, Json], fields: Mapping[str, Field] 
 
 
 def _are_given(required: Iterable[str], given: Iterable[_Parameter]) -> bool:
-    """Whether a request gives a parameter for each of these names."""
+    """Return whether a request has a parameter for each of these names."""
     missing = set(required)
     for each in given:
         if not missing.isdisjoint(each.names) and each.is_given:
@@ -66,9 +67,9 @@ def _are_given(required: Iterable[str], given: Iterable[_Parameter]) -> bool:
 
 
 def _is_too_much(given: Iterable[_Parameter], *sides: _Side) -> bool:
-    """Whether a decision takes more work than a request may cause.
+    """Return whether a decision takes more work than a request may cause.
 
-    Each value of a rule is read once for each kind of field, and each pattern is compared with each element of a value.
+    Each value of a rule is read once for each type of field, and each pattern is compared with each element of a value.
     """
     left = MOST_COMPARISONS
     read: set[tuple[int, _Reading]] = set()
@@ -86,7 +87,7 @@ def _is_too_much(given: Iterable[_Parameter], *sides: _Side) -> bool:
 
 
 def _size(value: Json) -> int:
-    """How many elements a value has at most, on all levels. Long texts count as several."""
+    """Return the maximum number of elements of a value, on all levels. Long texts count as several."""
     match value:
         case str():
             return value.count(",") + 1 + len(value) // _PIECE
@@ -99,7 +100,7 @@ def _size(value: Json) -> int:
 
 
 def merged(rules: Iterable[Values]) -> Values:
-    """The values of several rules for the same pattern; where one rule accepts any value, so does the result."""
+    """Merge the values of several rules for the same pattern. If one rule accepts any value, so does the result."""
     joined: dict[str, list[Json]] = {}
     accept_any: set[str] = set()
     for rule in rules:
@@ -114,16 +115,18 @@ def merged(rules: Iterable[Values]) -> Values:
 
 
 def normal_json(value: Json, field: Field | None) -> Json:
-    """The value of a request or a rule, as JSON in the normal form of a field. `ValueError`: the field refuses it.
+    """Return the value of a request or a rule as JSON in the normal form of a field.
 
-    Without a field a scalar is its text, because clients spell `5` as "5" too.
+    Raise `ValueError` if the field refuses it.
+
+    Without a field, a scalar becomes its text, because clients also write `5` as "5".
     """
     kind = field.kind if field else _UNKNOWN
     return _plain(kind.show(kind.normal(kind.parse(value))))
 
 
 def _plain(value: Json) -> Json:
-    """JSON of plain types, in which equal numbers are equal: 5.0 is 5."""
+    """Return JSON of plain types, in which equal numbers are equal: 5.0 is 5."""
     match value:
         case list() | tuple():
             return [_plain(element) for element in value]
@@ -138,7 +141,7 @@ def _plain(value: Json) -> Json:
 
 
 def _changed(value: Json, change: Callable[[str], str]) -> Json:
-    """JSON whose texts are changed."""
+    """Return JSON with changed texts."""
     match value:
         case str():
             return change(value)
@@ -163,11 +166,11 @@ def _unknown(value: Json) -> Json:
 
 
 _UNKNOWN: Final = FieldType("any JSON value", _unknown)
-"""What the route does not know, and therefore does not use."""
+"""Fields that the route does not know, and therefore does not use."""
 
 
 def _text(value: Json) -> str | None:
-    """A normal scalar as a pattern is compared with it; `None`: null, or not a scalar."""
+    """Return a normal scalar as the text that patterns are compared with. `None`: null, or not a scalar."""
     match value:
         case str():
             return value
@@ -180,7 +183,7 @@ def _text(value: Json) -> str | None:
 
 
 def _exact(value: Json) -> str:
-    """A text that is equal for equal JSON values only: `true` and 1 differ."""
+    """Return a text that is equal only for equal JSON values: `true` and 1 differ."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
@@ -189,7 +192,7 @@ def _exact(value: Json) -> str:
 
 @frozen(slots=False)  # it has cached properties
 class _Parameter:
-    """A parameter as it was given, and the route's field for it, if there is one."""
+    """A parameter of a request, and the route's field for it, if there is one."""
 
     name: str
     raw: Json
@@ -199,7 +202,7 @@ class _Parameter:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names that rules may use for it, in lower case."""
+        """Return the lowercase names that rules may use for it."""
         names = (self.name,) if self.field is None else (self.field.name, self.field.old_name)
         return frozenset(name.lower() for name in names if name)
 
@@ -213,7 +216,7 @@ class _Parameter:
 
     @property
     def value(self) -> Json:
-        """The normal form of what parses."""
+        """Return the normal form of the value, if it can be parsed."""
         return self._read[0]
 
     @property
@@ -221,12 +224,15 @@ class _Parameter:
         return self.field.kind if self.field else _UNKNOWN
 
     def read_by(self, names: _Names) -> _Reading:
-        """What the reading of the values by these names depends on. The values of all unknown fields are read alike."""
+        """Return what the reading of values by these names depends on.
+
+        The values of all unknown fields are read alike.
+        """
         return names, id(self.kind), self.parses and isinstance(self.value, list)
 
     @property
     def is_given(self) -> bool:
-        """Whether the route takes it for given. It reads an old name only where the new one is not used."""
+        """Return whether the route considers it set. A deprecated name is only read if the current one is not used."""
         if self.field is None:  # fields are in lower case: the route takes `TTL` for nothing it knows
             return self.name in self.names
         is_read = self.name == self.field.name or self.field.name not in self.beside
@@ -234,14 +240,14 @@ class _Parameter:
 
     @property
     def is_caseless(self) -> bool:
-        """Whether the field takes the value in capitals for the same."""
+        """Return whether the field ignores the case of the value."""
         in_capitals = _read(_changed(self.raw, str.upper), self.field)
         return _exact(in_capitals) == _exact(self._read)
 
 
 @frozen
 class _Listed:
-    """The values of a rule, as a field understands them: lists and elements by their `_exact` texts, and patterns."""
+    """The values of a rule, as a field reads them: lists and elements by their `_exact` texts, and patterns."""
 
     lists: frozenset[str]
     elements: frozenset[str]
@@ -256,7 +262,7 @@ _Reading = tuple[_Names, int, bool]
 
 @frozen
 class _Side:
-    """What a rule allows or denies. During one decision, its values are read once for each kind of field."""
+    """The allowed or the denied values of a rule. During one decision, they are read once for each type of field."""
 
     values: Values
     _understand: Callable[[Iterable[Json], _Parameter], _Listed]
@@ -265,12 +271,12 @@ class _Side:
     _patterns: dict[_Names, int] = attrs.field(factory=dict, init=False)
 
     def names_for(self, given: _Parameter) -> _Names:
-        """The names in the rule that are about a parameter."""
+        """Return the names in the rule that match a parameter."""
         names = tuple(name for name in sorted(given.names) if name in self.values)
         return names or (("*",) if "*" in self.values else ())
 
     def is_any(self, names: _Names) -> bool:
-        """Whether the rule is about any value of what has these names."""
+        """Return whether the rule covers any value under these names."""
         return not all(self.values[name] for name in names)
 
     def listed(self, names: _Names, given: _Parameter) -> _Listed:
@@ -280,13 +286,13 @@ class _Side:
         return self._listed[reading]
 
     def size_of(self, names: _Names) -> int:
-        """The size of the values by these names. It is not counted beyond what can be read."""
+        """Return the size of the values under these names, counted up to the readable maximum."""
         if names not in self._sizes:
             self._sizes[names] = _counted(map(_size, self._values_of(names)), MOST_COMPARISONS // READING)
         return self._sizes[names]
 
     def patterns_of(self, names: _Names) -> int:
-        """The number of comparisons with patterns that one element takes at most, not counted beyond the limit."""
+        """Return the maximum number of pattern comparisons for one element, counted up to the limit."""
         if names not in self._patterns:
             texts = (value for value in self._values_of(names) if isinstance(value, str))
             sizes = (_size(text) + text.count("*") - 1 for text in texts if "*" in text)
@@ -298,7 +304,7 @@ class _Side:
 
 
 def _counted(sizes: Iterable[int], most: int) -> int:
-    """The sum of sizes, or a number above `most`."""
+    """Return the sum of sizes, or a number above `most`."""
     total = 0
     for size in sizes:
         total += size
@@ -308,7 +314,7 @@ def _counted(sizes: Iterable[int], most: int) -> int:
 
 
 def _allowing(values: Iterable[Json], given: _Parameter) -> _Listed:
-    """Values that allow. A text that the field splits into several elements allows the list of them as a whole."""
+    """Return the allowed values. A text that the field splits into several elements allows only the whole list."""
     lists: list[Json] = []
     elements: list[Json] = []
     patterns: list[str] = []
@@ -327,10 +333,10 @@ def _allowing(values: Iterable[Json], given: _Parameter) -> _Listed:
 
 
 def _denying(values: Iterable[Json], given: _Parameter) -> _Listed:
-    """Values that deny, in lower case. A text that the field splits into several elements denies each of them.
+    """Return the denied values in lower case. A text that the field splits into several elements denies each of them.
 
-    A value that the field refuses and that is not a pattern denies every value. Its author meant to deny something,
-    and to ignore it would grant that.
+    A value that the field refuses and that is not a pattern denies every value. Its author intended to deny something,
+    and ignoring it would grant that.
     """
     lists: list[Json] = []
     elements: list[Json] = []
@@ -354,13 +360,13 @@ def _denying(values: Iterable[Json], given: _Parameter) -> _Listed:
 
 
 def _as_choice(value: Json, kind: FieldType[Any]) -> Json:
-    """A text as the field spells it, if it is one of the field's choices in other case."""
+    """Return a text as the field spells it, if it is one of the field's choices in different case."""
     choices = kind.limits.get("enum", ()) if isinstance(value, str) else ()
     return next((choice for choice in choices if fold(choice) == fold(value)), value)
 
 
 def _read(value: Json, field: Field | None) -> list[Json]:
-    """The normal form of a value, alone in a list; an empty one if the field refuses it."""
+    """Return a list with the normal form of a value, or an empty list if the field refuses it."""
     try:
         return [normal_json(value, field)]
     except ValueError:
@@ -368,7 +374,7 @@ def _read(value: Json, field: Field | None) -> list[Json]:
 
 
 def _read_value(value: Json, field: Field | None) -> list[Json]:
-    """As `_read`, of a value of a rule: an object may be the element of a list."""
+    """Return a value of a rule like `_read`: an object may be the element of a list."""
     return _read(value, field) or (_read([value], field) if isinstance(value, dict) else [])
 
 
@@ -419,7 +425,10 @@ def _is_allowed(given: _Parameter, allowed: _Side) -> bool:
 
 
 def _fits(element: Json, pattern: str) -> bool:
-    """Whether a scalar matches a pattern, in which `*` at either end stands for any text; `*` alone is any value."""
+    """Return whether a scalar matches a pattern, in which `*` at either end matches any text.
+
+    `*` alone matches any value.
+    """
     open_start, open_end = pattern.startswith("*"), pattern.endswith("*")
     core = pattern[open_start : len(pattern) - open_end]
     if not core:
@@ -433,10 +442,10 @@ def _fits(element: Json, pattern: str) -> bool:
 
 
 def _fits_denial(element: Json, pattern: str) -> bool:
-    """Whether a denial by a pattern, in which each `*` stands for any text, is about an element.
+    """Return whether a denial by a pattern, in which each `*` matches any text, covers an element.
 
-    A pattern that no value of the element's type can match is about all of them: its author meant something that the
-    pattern cannot say.
+    A pattern that no value of the element's type can match covers all of them, because its author intended something
+    that the pattern cannot express.
     """
     match element:
         case bool():

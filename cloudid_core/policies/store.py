@@ -1,4 +1,4 @@
-"""Stored policies, and the access list that the policies of a token make up."""
+"""Stored policies, and the access list that the policies of a token form."""
 
 from __future__ import annotations
 
@@ -16,27 +16,30 @@ from .document import Policy
 from .matching import Acl
 
 MANY_RULES: Final = 500
-"""After a policy with more of them other programs go on."""
+"""After a policy with more rules, other programs get a turn."""
 
 LONGEST_TOGETHER: Final = 2**21
-"""Characters of all policies of a token: eight of the longest. Each request is compared with all their patterns."""
-TOO_LONG: Final = f"the policies of the token have more than {LONGEST_TOGETHER} characters in all"
+"""Maximum characters of all policies of a token, eight times the longest.
+
+Each request is compared with all their patterns.
+"""
+TOO_LONG: Final = f"the token's policies have more than {LONGEST_TOGETHER} characters in total"
 
 _ROOT_ACL: Final = Acl(is_root=True)
 
 
 class _Compiled(msgspec.Struct, frozen=True):
-    """An access list, and the versions of the entries that it was made of."""
+    """An access list, and the versions of the entries from which it was built."""
 
     acl: Acl | None
     """`None`: the policies are too long together."""
     versions: Mapping[str, int]
     length: int = 0
-    """Characters of the policies."""
+    """Total characters of the policies."""
 
 
 async def load_policy(context: Context, name: str) -> tuple[Policy, int] | None:
-    """The policy of a normalised name, and the version of its entry (`ABSENT`: the built-in text holds)."""
+    """Return the policy of a normalised name, and the version of its entry (`ABSENT`: the built-in text is used)."""
     found = await context.records.find(keys.policy(name), Policy)
     if found:
         return found.record, found.version
@@ -45,9 +48,9 @@ async def load_policy(context: Context, name: str) -> tuple[Policy, int] | None:
 
 
 async def load_acl(context: Context, policy_names: tuple[str, ...]) -> Acl:
-    """What the policies of a token allow now. A policy that does not exist grants nothing.
+    """Return what the policies of a token currently allow. A policy that does not exist grants nothing.
 
-    Refused with `PERMISSION_DENIED` when they are longer than `LONGEST_TOGETHER`: no rule may be left out.
+    Refuse with `PERMISSION_DENIED` if they are longer than `LONGEST_TOGETHER`, because no rule may be ignored.
     """
     known: _Compiled | None = context.caches.acls.get(policy_names)
     if known is None or not await context.records.are_at(known.versions):

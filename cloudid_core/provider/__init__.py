@@ -1,4 +1,4 @@
-"""The provider, sans IO: builds requests to the cloud's HTTP interfaces and reads their answers."""
+"""The Azure client, without I/O: it builds requests to Azure's HTTP APIs and reads the responses."""
 
 from . import applications, assignments, groups, memberships
 from .applications import (

@@ -1,4 +1,4 @@
-"""Api-versions: the version of the resource manager's interface to ask for a type of resource."""
+"""API versions: which version of Azure Resource Manager's API to use for a type of resource."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ KNOWN: Final[Mapping[str, str]] = {
     fold(SCALE_SET_INSTANCE): "2026-04-01",
     fold(USER_ASSIGNED_IDENTITY): "2024-11-30",
 }
-"""The versions of Azure's own SDK, by folded type. Tests compare them with the installed SDK."""
+"""The versions in Azure's own SDK, by folded type. Tests compare them with the installed SDK."""
 
 PROVIDERS: Final = "2025-04-01"
-"""The version of the list of types itself."""
+"""The API version of the list of types itself."""
 
 DEFAULT: Final = "2022-03-01"
-"""For a type that the list lacks."""
+"""For a type that is not in the list."""
 
 MAX_AGE: Final = 6 * 3600.0
 _VERSION: Final = re.compile(r"(20[0-9]{2}-[0-9]{2}-[0-9]{2})(-[a-z]{1,32})?")
@@ -41,9 +41,11 @@ class _Provider(msgspec.Struct, rename="camel"):
 
 
 async def api_version(client: Client, resource_id: ResourceId) -> str:
-    """The version to ask for a resource with. Of a type that we do not know the newest, previews last.
+    """Return the API version for a resource.
 
-    What the provider says is remembered for hours, for everybody who uses this cloud.
+    For an unknown type it is the newest, and a preview only if there is no other.
+
+    Azure's list is cached for hours, for all users of the same cloud.
     """
     folded = fold(resource_id.type)
     if folded in KNOWN:

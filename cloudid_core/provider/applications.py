@@ -1,4 +1,4 @@
-"""Applications of the directory, and their passwords."""
+"""App registrations and their client secrets."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from .propagation import pause
 from .responses import is_absent, unless
 
 SINGLE_TENANT: Final = "AzureADMyOrg"
-"""The audience of accounts of the own tenant only. Without one, Azure opens an application to every account."""
+"""The audience of accounts of the own tenant. Without an audience, Azure opens an app registration to every account."""
 LOOKS: Final = 5
-"""How often a password is looked for whose answer was lost."""
+"""How often to look for a client secret whose creation got no response."""
 
 
 @frozen
 class Password:
-    """What the provider shows of a password, a certificate or a federated credential.
+    """A client secret, certificate or federated credential as Azure shows it.
 
-    `hint` is how the text of a password starts.
+    `hint` is the start of a client secret's text.
     """
 
     key_id: str
@@ -53,7 +53,7 @@ class Password:
 
 @frozen
 class Application:
-    """An application; `object_id` is what calls name it by, `client_id` what it is known by elsewhere."""
+    """An app registration. Calls use its `object_id`; elsewhere it is known by its `client_id`."""
 
     object_id: str
     client_id: str
@@ -62,15 +62,15 @@ class Application:
     passwords: tuple[Password, ...]
     certificates: tuple[Password, ...] = ()
     federations: tuple[Password, ...] = ()
-    """Only where they were asked for."""
+    """Set only if they were requested."""
     tags: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
 class Description:
-    """What an application is made with besides its unique name.
+    """The properties of a new app registration besides its unique name.
 
-    `is_tagged`: the unique name is one of its tags, by which it is found where its display name has a prefix.
+    `is_tagged`: the unique name is one of its tags, by which it can be found if its display name has a prefix.
     """
 
     tags: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ NO_DESCRIPTION: Final = Description()
 
 @frozen
 class NewPassword:
-    """A password whose text the provider shows this once."""
+    """A new client secret, whose text Azure shows only once."""
 
     key_id: str
     secret: Secret
@@ -124,10 +124,11 @@ class _NewPassword(msgspec.Struct, rename="camel"):
 async def ensure_application(
     client: Client, unique_name: str, description: Description = NO_DESCRIPTION
 ) -> Application:
-    """The application with this unique name, made if it is not there; doing it again is harmless.
+    """Return the app registration with this unique name, and create it if it does not exist. Can be repeated.
 
-    Its display name ends with the unique name; where the environment has no unique names, that is also one of its tags.
-    It is then made once at most: raises `ProviderAmbiguous` when that may have happened, and it cannot be seen.
+    Its display name ends with the unique name. If the environment does not support unique names, that is also one of
+    its tags. The app registration is then created at most once: raises `ProviderAmbiguous` if that may have happened
+    and it is not visible.
     """
     body = _body(unique_name, description, description.tags_with(unique_name))
     made = await upsert(client, "applications", "uniqueName", unique_name, body, _Application)
@@ -149,7 +150,7 @@ async def ensure_application(
 async def describe_application(
     client: Client, object_id: str, unique_name: str, description: Description, *, had_reference: bool = False
 ) -> None:
-    """Change the tags of an application, who can sign in to it, and its service management reference."""
+    """Change the tags, sign-in audience and service management reference of an app registration."""
     body: dict[str, Json] = {
         "tags": description.tags_with(unique_name),
         "signInAudience": description.sign_in_audience,
@@ -160,13 +161,13 @@ async def describe_application(
 
 
 async def change_audience(client: Client, object_id: str, sign_in_audience: str) -> None:
-    """Change who can sign in to an application; nothing if there is no such application."""
+    """Change who can sign in to an app registration. Do nothing if it does not exist."""
     body = {"signInAudience": sign_in_audience}
     await unless(is_absent, change(client, "PATCH", address(client, "applications", object_id), body), None)
 
 
 async def application_by_unique_name(client: Client, unique_name: str) -> Application | None:
-    """The application that `ensure_application` made, in whichever way; `None` if it does not show."""
+    """Return the app registration that `ensure_application` created, by either method. `None` if it is not visible."""
     found = await find_by_key(client, "applications", "uniqueName", unique_name, _Application)
     return await _marked_application(client, unique_name) if found is None else _application(found)
 
@@ -177,26 +178,26 @@ async def find_application(client: Client, object_id: str) -> Application | None
 
 
 async def applications_by_client_id(client: Client, client_id: str) -> list[Application]:
-    """The application with this client id: none or one; more only by a mistake of the provider."""
+    """Return the app registrations with this client id: none or one, or more only because of a mistake of Azure."""
     return await _select(client, f"appId eq {literal(client_id)}")
 
 
 async def marked_applications(client: Client, condition: str, until: Instant) -> Selection[Application]:
-    """The applications that pass a condition of `marked_by`, as far as they can be listed until an instant."""
+    """Return the app registrations that match a condition of `marked_by`, listed until an instant."""
     return await select_until(client, "applications", condition, _Application, until, _application)
 
 
 def marked_by(prefix: str) -> tuple[str, str]:
-    """The filters for the objects whose display name, or one of whose tags, starts with a marker."""
+    """Return filters for the objects whose display name, or one of whose tags, starts with a marker."""
     return f"startswith(displayName,{literal(prefix)})", f"tags/any(t:startswith(t,{literal(prefix)}))"
 
 
 async def add_password(
     client: Client, object_id: str, *, display_name: str, starts_at: Instant, ends_at: Instant
 ) -> NewPassword:
-    """Add a password. `ProviderAmbiguous`: it may be there, and can be found by its display name only.
+    """Add a client secret. `ProviderAmbiguous`: it may exist, and can only be found by its display name.
 
-    An empty name is not sent: an application of its own needs no name to tell its password from others.
+    An empty name is not sent: an app registration that cloudid created needs no names to tell its secrets apart.
     """
     password = {"startDateTime": rfc3339.show(starts_at), "endDateTime": rfc3339.show(ends_at)}
     if display_name:
@@ -211,13 +212,13 @@ async def add_password(
 async def make_password(
     client: Client, object_id: str, *, name: str, starts_at: Instant, ends_at: Instant
 ) -> NewPassword:
-    """Add a password as `add_password` does, and replace one whose answer was lost.
+    """Add a client secret like `add_password`, and replace one whose creation got no response.
 
-    The text of a lost password is unknown, so it is looked up by its name and removed, and another one is added. If the
-    first does not show, it was probably never created. If it shows later, it is removed with the other one, because
-    both have the same name.
+    The text of a lost secret is unknown, so it is looked up by its name and removed, and another one is added. If the
+    first one is not visible, it was probably never created. If it becomes visible later, it is removed together with
+    the second one, because both have the same name.
 
-    `ProviderAmbiguous`: no time is left, or the second answer is lost too. `ProviderProblem`: Azure refused it.
+    `ProviderAmbiguous`: no time is left, or the second response was lost too. `ProviderProblem`: Azure refused it.
     """
     add = partial(add_password, client, object_id, display_name=name, starts_at=starts_at, ends_at=ends_at)
     try:
@@ -235,14 +236,14 @@ async def make_password(
 
 
 async def remove_named_passwords(client: Client, object_id: str, name: str, *, but: str = "") -> bool:
-    """Remove all passwords with a display name, but one key id; `False` if none shows, or no such application."""
+    """Remove all client secrets with a display name, except one key id. Return `False` if there is none."""
     passwords = await _passwords(client, object_id)
     named = [each.key_id for each in passwords if each.display_name == name and each.key_id != but]
     return any([await remove_password(client, object_id, key_id) for key_id in named])
 
 
 async def remove_password(client: Client, object_id: str, key_id: str) -> bool:
-    """Remove a password; `False` if there is none, or no such application."""
+    """Remove a client secret. Return `False` if it, or the app registration, does not exist."""
     target = address(client, "applications", object_id, "removePassword")
     try:
         await change(client, "POST", target, {"keyId": key_id})
@@ -262,12 +263,15 @@ async def _passwords(client: Client, object_id: str) -> tuple[Password, ...]:
 
 
 async def delete_application(client: Client, object_id: str) -> bool:
-    """Move an application, and its principal, to the deleted items; `False` if there is none."""
+    """Move an app registration, and its service principal, to the deleted items.
+
+    Return `False` if it does not exist.
+    """
     return await delete(client, address(client, "applications", object_id))
 
 
 async def purge(client: Client, object_id: str) -> bool:
-    """Delete one of the deleted items for good; `False` if it is not among them."""
+    """Delete a deleted item permanently. Return `False` if it is not among the deleted items."""
     return await delete(client, address(client, "directory", "deletedItems", object_id))
 
 
@@ -284,7 +288,7 @@ def _body(unique_name: str, description: Description, tags: list[str]) -> dict[s
 
 
 async def _marked_application(client: Client, marker: str) -> Application | None:
-    """The application with a marker for one of its tags."""
+    """Return the app registration that has a marker as one of its tags."""
     listed = await _select(client, f"tags/any(t:t eq {literal(marker)})")
     return next((application for application in listed if marker in application.tags), None)
 
@@ -307,7 +311,7 @@ def _application(form: _Application) -> Application:
 
 
 def _listed(forms: Sequence[_Password] | None) -> tuple[Password, ...]:
-    """Those without a key id are left out: they cannot be removed by it."""
+    """Return the credentials that have a key id. The others cannot be removed by it."""
     return tuple(
         Password(each.key_id, each.display_name or "", each.hint or "", _instant(each.end_date_time))
         for each in forms or ()

@@ -1,4 +1,4 @@
-"""Client assertions: signed statements that stand in for a client secret (RFC 7523), and where they come from."""
+"""Client assertions: signed statements that replace a client secret (RFC 7523), and their sources."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..errors import Code, PlatformTokenUnavailable, Refused
 from ..values import Secret
 
 FILE_VARIABLES: Final = ("CLOUD_FEDERATED_TOKEN_FILE", "AZURE_FEDERATED_TOKEN_FILE")
-"""The variables that name the file of the container platform; the first that is set counts."""
+"""The variables that name the container platform's token file. The first one that is set is used."""
 
 
 class Source(Enum):
-    """What a mount, or the application of a role, proves itself with."""
+    """The kinds of credentials of a mount, or of a role's app registration."""
 
     CLIENT_SECRET = "client_secret"
     IDENTITY_TOKEN = "identity_token"
@@ -27,24 +27,27 @@ class Source(Enum):
 
 
 class Assertions(Protocol):
-    """Makes the assertions of one mount."""
+    """Create the assertions of one mount."""
 
     @property
     def source(self) -> Source: ...
 
     @property
     def identity(self) -> str:
-        """All that distinguishes its assertions from those of others, but for their time. Not secret."""
+        """Return everything that distinguishes its assertions from others, except their time. Not secret."""
         ...
 
     async def make(self) -> Secret:
-        """An assertion that is valid now. Refuses with `CREDENTIAL_UNUSABLE`, which names what is configured."""
+        """Create an assertion that is valid now.
+
+        Refuse with `CREDENTIAL_UNUSABLE`, which names the configured credential.
+        """
         ...
 
 
 @frozen
 class FederatedTokenFile:
-    """The token that a container platform writes into a file, and renews. `variable` names the file."""
+    """The token that a container platform writes to a file and renews. `variable` names the file."""
 
     variable: str
     path: str
@@ -62,6 +65,6 @@ class FederatedTokenFile:
 
 
 def federated_token_file(environment: Mapping[str, Secret]) -> FederatedTokenFile | None:
-    """The file that the process environment names, if it names one."""
+    """Return the file that the environment variables name, if they name one."""
     named = ((variable, environment.get(variable)) for variable in FILE_VARIABLES)
     return next((FederatedTokenFile(variable, path.reveal()) for variable, path in named if path), None)

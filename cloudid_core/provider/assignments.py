@@ -1,4 +1,4 @@
-"""Role assignments of the resource manager, the definitions that they refer to, and the scopes at which they hold."""
+"""Role assignments of Azure Resource Manager, their role definitions, and their scopes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SCOPE: Final = re.compile(
     rf"|(?!{_MANAGEMENT_GROUPS})(?:/subscriptions/{GUID.pattern}(?:/resourcegroups/{RESOURCE_GROUP.pattern})?)?"
     rf"(?:{RESOURCE.pattern}){{0,4}}"
 )
-"""A scope in lower case, without the slash at its end. The empty text is the tenant's root."""
+"""A scope in lower case, without a trailing slash. The empty text is the tenant's root."""
 
 _NOT_A_SCOPE: Final = (
     'must be "/" or the id of a subscription, resource group, resource, management group or resource provider'
@@ -41,7 +41,7 @@ _NOT_A_DEFINITION: Final = "must be the id of a role definition: [scope]/provide
 
 @frozen
 class RoleDefinition:
-    """A role definition: its full id, the name that people know it by, and the actions it allows; `*` is any text."""
+    """A role definition: its full id, display name and allowed actions, in which `*` matches any text."""
 
     id: str
     name: str
@@ -76,7 +76,7 @@ class _Definition(msgspec.Struct):
 
 
 def scope(text: object) -> str:
-    """A scope, as it was given but for a slash at its end; nothing is decoded or repaired. Raises `ValueError`.
+    """Return a scope without its trailing slash. Nothing is decoded or repaired. Raise `ValueError`.
 
     `/`, `/subscriptions/{guid}`, the same with `/resourceGroups/{group}`, the id of a resource below either of them, of
     the tenant or of another resource, `/providers/Microsoft.Management/managementGroups/{name}`, or the namespace of a
@@ -89,12 +89,12 @@ def scope(text: object) -> str:
 
 
 def _is_scope(text: str) -> bool:
-    """Whether a text without a slash at its end is a scope; the empty one is the tenant's root."""
+    """Return whether a text without a trailing slash is a scope. The empty text is the tenant's root."""
     return len(text) <= _LONGEST and bool(_SCOPE.fullmatch(fold(text))) and (text.isascii() or text.isprintable())
 
 
 def definition_id(text: object) -> str:
-    """The full id of a role definition, at a scope or at none, as it was given. Raises `ValueError`."""
+    """Return the full id of a role definition, at a scope or at none, as given. Raise `ValueError`."""
     match = _DEFINITION.fullmatch(text) if isinstance(text, str) else None
     if match is None or not GUID.fullmatch(fold(match[2])) or not _is_scope(match[1]):
         raise ValueError(_NOT_A_DEFINITION)
@@ -102,7 +102,7 @@ def definition_id(text: object) -> str:
 
 
 async def definition_by_id(client: Client, role_id: str) -> RoleDefinition | None:
-    """The role definition with a full id; `None` if there is none, also for what can be no such id."""
+    """Return the role definition with a full id. `None` if there is none, or if the id is malformed."""
     try:
         target = _address(client, definition_id(role_id))
     except ValueError:
@@ -112,7 +112,7 @@ async def definition_by_id(client: Client, role_id: str) -> RoleDefinition | Non
 
 
 async def definitions_by_name(client: Client, scope: str, name: str) -> list[RoleDefinition]:
-    """All role definitions with a name that can be assigned at a scope; none if there is no such scope."""
+    """Return all role definitions with a name that can be assigned at a scope. None if the scope does not exist."""
     condition = {"$filter": f"roleName eq {literal(name)}"}
     listing = _address(client, f"{_prefix(scope)}{_AUTHORIZATION}/roleDefinitions", **condition)
     found = await unless(is_absent, pages(client, listing, client.cloud.resource_scope, _Definition), None)
@@ -120,24 +120,25 @@ async def definitions_by_name(client: Client, scope: str, name: str) -> list[Rol
 
 
 def assignment_path(scope: str, assignment_id: str) -> str:
-    """The path of a role assignment, whose id (a GUID) is ours to choose."""
+    """Return the path of a role assignment, whose id (a GUID) the client chooses."""
     return f"{_prefix(scope)}{_AUTHORIZATION}/roleAssignments/{assignment_id}"
 
 
 def scope_of_assignment(path: str) -> str:
-    """The scope of a role assignment, by the path that `assignment_path` made."""
+    """Return the scope in a path that `assignment_path` made."""
     return path.rpartition(f"{_AUTHORIZATION}/roleAssignments/")[0] or "/"
 
 
 def _prefix(scope: str) -> str:
-    """How the paths of what is at a scope start."""
+    """Return the prefix of all paths at a scope."""
     return scope.removesuffix("/")
 
 
 async def assign(client: Client, path: str, definition_id: str, principal_id: str) -> str:
-    """Make a role assignment; doing it again is harmless. Returns the path of the assignment that is there then.
+    """Create a role assignment, and return the path of the existing one. Can be repeated.
 
-    Azure has one assignment for each principal, definition and scope: another party may have made it, under its own id.
+    Azure allows one assignment for each principal, definition and scope. Someone else may have created it under a
+    different id.
     """
     properties = {"roleDefinitionId": definition_id, "principalId": principal_id, "principalType": "ServicePrincipal"}
     call = ApiCall(
@@ -158,20 +159,20 @@ async def assign(client: Client, path: str, definition_id: str, principal_id: st
 
 
 async def is_assigned(client: Client, path: str) -> bool:
-    """Whether there is a role assignment with this path."""
+    """Return whether there is a role assignment with this path."""
     look_up = get_json(client, _address(client, path), client.cloud.resource_scope, Assignment)
     return await unless(is_absent, look_up, None) is not None
 
 
 async def assignments_of(client: Client, path: str, principal_id: str) -> list[Assignment]:
-    """The role assignments of a principal at the scope of an assignment, above it and below it."""
+    """Return the role assignments of a service principal at, above and below the scope of an assignment."""
     listing = _address(client, path.rpartition("/")[0], **{"$filter": f"principalId eq {literal(principal_id)}"})
     found = await unless(is_absent, pages(client, listing, client.cloud.resource_scope, Assignment), None)
     return list(found or ())
 
 
 async def other_assignments(client: Client, principal_id: str, paths: Sequence[str]) -> list[str]:
-    """The paths of a principal's role assignments besides these, where these are, above and below."""
+    """Return the paths of a service principal's other role assignments at, above and below the scopes of these."""
     known = set(map(fold, paths))
     found: list[str] = []
     scopes = {fold(scope_of_assignment(path)): path for path in paths}
@@ -193,14 +194,14 @@ def _is_for(assignment: Assignment, scope: str, definition_id: str) -> bool:
 
 
 async def unassign(client: Client, path: str) -> bool:
-    """Remove a role assignment; `False` if there is none."""
+    """Remove a role assignment. Return `False` if it does not exist."""
     call = ApiCall(method="DELETE", url=_address(client, path), scope=client.cloud.resource_scope)
     response = await unless(is_absent, client.call(call), None)
     return response is not None and response.status == 200
 
 
 def address_at(client: Client, scope: str, collection: str) -> str:
-    """The URL of a collection of the authorization provider at a scope."""
+    """Return the URL of a collection of the authorization provider at a scope."""
     return _address(client, f"{_prefix(scope)}{_AUTHORIZATION}/{collection}")
 
 

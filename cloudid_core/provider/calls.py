@@ -1,4 +1,4 @@
-"""Calls: one request to the provider with all its retries, within its deadline."""
+"""Calls: one request to Azure with all its retries, within its deadline."""
 
 from __future__ import annotations
 
@@ -19,20 +19,24 @@ from .single_flight import Flight, Pause
 from .troubles import Calls
 
 UNCONNECTED_SECONDS: Final = 12.0
-"""For how long a call is tried again that does not even reach the provider: clients repeat what is answered with 503,
-and many give up after a minute in all, without having seen why."""
+"""Seconds for which a call is retried if Azure cannot even be reached.
+
+Clients repeat requests that get a 503, and many give up after a total of one minute without showing the reason.
+"""
 
 CLIENT_REQUEST_IDS: Final = (CLIENT_REQUEST_ID, "x-ms-client-request-id")
-"""Headers with our own id of a request, which Azure's support asks for where no answer came: Microsoft Graph and the
-token endpoint know the first, Azure Resource Manager the second."""
+"""Headers with the client's id of a request, which Azure's support asks for if there was no response.
+
+Microsoft Graph and the token endpoint use the first, Azure Resource Manager the second.
+"""
 
 
 @frozen(kw_only=True)
 class RetryBudget:
-    """How long one try may take, in seconds, how often it is repeated, and when all must be over.
+    """The duration of one attempt in seconds, the number of retries, and the deadline of all attempts.
 
-    `flight`: the shared look-up that the call is part of. `line`: where a read of the resource manager waits.
-    `calls`: where it is noted how each try ends.
+    `flight`: the shared look-up of the call. `line`: where a read of Azure Resource Manager waits for its turn.
+    `calls`: where the result of each attempt is noted.
     """
 
     timeout: float
@@ -44,12 +48,13 @@ class RetryBudget:
 
 
 async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool = True) -> HttpResponse:
-    """The provider's last answer, whatever its status, after as many tries as patience allows.
+    """Return Azure's last response, whatever its status, after as many attempts as allowed.
 
-    All tries have the same id of ours, which is also among the headers of the answer, and in the text of a failure.
+    All attempts have the same client request id, which is also in the headers of the response and in the text of a
+    failure.
 
-    Raises `ProviderUnreachable` when there is none, `ProviderAmbiguous` when a call that is not idempotent may or may
-    not have been carried out, and `Refused` with `DEADLINE_PASSED`.
+    Raise `ProviderUnreachable` if there is no response, `ProviderAmbiguous` if a call that is not idempotent may have
+    been executed, and `Refused` with `DEADLINE_PASSED`.
     """
     own_id = uuid_text(await RandomBytes(16))
     request = evolve(request, headers={**request.headers, **dict.fromkeys(CLIENT_REQUEST_IDS, own_id)})
@@ -66,7 +71,7 @@ async def deliver(request: HttpRequest, budget: RetryBudget, *, idempotent: bool
             await budget.calls.note(answer)
         status = answer.status if isinstance(answer, HttpResponse) else None
         if not idempotent and (answer.sent if isinstance(answer, ProviderUnreachable) else is_uncertain(answer.status)):
-            text = f"a call that changes something got no definite answer (client request {own_id})"
+            text = f"the outcome of a change in Azure is unknown (client request {own_id})"
             raise ProviderAmbiguous(text, answered=status is not None)
         if retry_number > budget.retry.max_retries or (status is not None and status not in RETRIED):
             break
@@ -90,9 +95,9 @@ async def _try(request: HttpRequest, timeout: float) -> HttpResponse | ProviderU
 async def _pause(
     answer: HttpResponse | ProviderUnreachable, retry_number: int, budget: RetryBudget, started_at: Instant
 ) -> float | None:
-    """Seconds to wait before a retry; `None` when the provider asks for too many, or too few are left.
+    """Return the seconds before a retry. `None` if Azure asks for too many, or too few are left.
 
-    Where no connection is made, the last retry comes `UNCONNECTED_SECONDS` after the first try.
+    If no connection is made, the last retry is `UNCONNECTED_SECONDS` after the first attempt.
     """
     now = await Now()
     asked = retry_after(answer.headers, now) if isinstance(answer, HttpResponse) else None

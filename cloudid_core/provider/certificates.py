@@ -1,12 +1,12 @@
-"""Certificates of applications: the public halves of keys that sign their assertions.
+"""Certificates of app registrations: the public keys that verify their assertions.
 
-The directory has one list of them for each application, which is replaced as a whole: what is there is read, and
-written back with one more or without one. What is written back names its key by id alone. The directory refuses an id
-that it does not know, so a certificate that was removed does not come back; the list is read anew then, until it no
-longer shows that.
+Microsoft Entra ID has one list of them for each app registration, which can only be replaced as a whole: the list is
+read, changed and written back, with only the ids of existing keys. Entra ID refuses an unknown id, so a removed
+certificate cannot return. After such a refusal, the list is read again until it no longer shows the removed
+certificate.
 
-A certificate that the list does not show yet would be lost. So one change of a list is made at a time, whichever nodes,
-mounts and roles want to, and none before the list shows all that was added within the settle time.
+A certificate that the list does not show yet would be lost. So only one change of a list is made at a time, across all
+nodes, mounts and roles, and no change before the list shows everything that was added within the settle time.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from .propagation import pause
 from .responses import is_absent, unless
 
 OVERTAKEN: Final = (400, "Request_BadRequest")
-"""What the directory says of an id that it does not know, and of other mistakes."""
+"""Entra ID's answers to an unknown id, and to other mistakes."""
 
 MOST_OVERTAKEN: Final = 3
-"""How often the directory may refuse a list that it showed without a change: another change is not the reason then."""
+"""How often Entra ID may refuse an unchanged list before another change is ruled out as the reason."""
 
-UNDER_WAY: Final = "another change of the application's certificates is under way"
-LAGGING: Final = "the directory does not show all certificates of the application yet"
+UNDER_WAY: Final = "another change of the app registration's certificates is in progress"
+LAGGING: Final = "Microsoft Entra ID does not show all certificates of the app registration yet"
 
 _Change: TypeAlias = Callable[[Set[str]], Program[bool]]
-"""Changes a list once that shows certificates of these names; `False` if nothing differs."""
+"""Changes a list once it shows certificates with these names. Returns `False` if nothing changes."""
 
 
 @frozen
 class CertificateList:
-    """What whoever changes the certificates of an application has to know."""
+    """What a change of an app registration's certificates must know."""
 
     busy_until: Instant = 0.0
-    """Until then a change of somebody else may be under way."""
+    """Until when another change may be in progress."""
     added: Mapping[str, Instant] = field(factory=dict[str, Instant])
     """When the latest certificates were added, by their names."""
 
     def since(self, instant: Instant) -> dict[str, Instant]:
-        """Those that were added after an instant."""
+        """Return those that were added after an instant."""
         return {name: at for name, at in self.added.items() if at > instant}
 
 
@@ -70,9 +70,9 @@ class _Listed(msgspec.Struct, rename="camel"):
 async def add_certificate(
     client: Client, object_id: str, *, name: str, key_id: str, der: bytes, starts_at: Instant, ends_at: Instant
 ) -> None:
-    """Register a certificate under a name and id of our choice, beside those that are there.
+    """Add a certificate under a chosen name and id.
 
-    `ProviderAmbiguous`: it may be there.
+    `ProviderAmbiguous`: it may exist.
     """
     added: dict[str, Json] = {
         "keyId": key_id,
@@ -97,7 +97,7 @@ async def add_certificate(
 
 
 async def remove_certificate(client: Client, object_id: str, name: str) -> bool:
-    """Remove the certificate of that name; `False` if none shows, or no such application."""
+    """Remove the certificate with this name. Return `False` if it, or the app registration, does not exist."""
 
     async def remove(shown: Set[str]) -> bool:
         return await unless(is_absent, _rewrite(client, object_id, name, [], shown), False)
@@ -106,9 +106,9 @@ async def remove_certificate(client: Client, object_id: str, name: str) -> bool:
 
 
 async def _in_turn(client: Client, object_id: str, name: str, change: _Change, *, adds: bool) -> bool:
-    """Make a change while nobody else makes one; `DEADLINE_PASSED` if its turn does not come.
+    """Make a change while no other change is in progress. Refuse with `DEADLINE_PASSED` if its turn does not come.
 
-    A change without a definite end may be under way for a while, and what it was to add may be there.
+    A change with an unknown outcome may be in progress for a while, and may have added its certificate.
     """
     claim = await _claim(client, object_id, name, adds=adds)
     added = dict(claim.record.added)
@@ -149,10 +149,10 @@ async def _release(client: Client, claim: Found[CertificateList], added: Mapping
 
 
 async def _rewrite(client: Client, object_id: str, name: str, added: list[dict[str, Json]], shown: Set[str]) -> bool:
-    """Replace what is listed under a name, once the list shows what it has to; `False` if nothing differs.
+    """Replace what is listed under a name, once the list is up to date. Return `False` if nothing changes.
 
-    A list that is refused is read again, because another change may have overtaken it. If it still is the same and
-    shows nothing that this node removed a moment ago, Azure refuses it for good.
+    After a refusal the list is read again, because another change may have been faster. If the list is unchanged and
+    shows no certificate that this node has just removed, the refusal is final.
     """
     retries, refused = 0, list[_Listed]()
     while True:
@@ -180,13 +180,13 @@ async def _rewrite(client: Client, object_id: str, name: str, added: list[dict[s
 
 
 async def _is_outdated(client: Client, object_id: str, listed: _Listed) -> bool:
-    """Whether a list still shows a certificate that this node removed within the settle time."""
+    """Return whether a list still shows a certificate that this node removed within the settle time."""
     removed, settled = client.caches.removed_certificates, await Now() - client.settings.settle_time
     return any((removed.get((object_id, str(name))) or 0.0) > settled for name in listed.names)
 
 
 async def _listed(client: Client, object_id: str) -> _Listed:
-    """What is registered, without the keys."""
+    """Return the registered certificates, without their keys."""
     target = address(client, "applications", object_id)
     found = await get_json(client, target, client.cloud.directory_scope, _Listed)
     return _Listed([{**one, "key": None} for one in found.key_credentials])

@@ -1,4 +1,4 @@
-"""The client: calls to the provider in the name of one mount, with an access token, all retries and one deadline."""
+"""The client: calls to Azure on behalf of one mount, with an access token, retries and a deadline."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ T = TypeVar("T")
 
 MOST_PAGES: Final = 200
 COME_AGAIN: Final = 5.0
-"""Seconds after which a refused caller may ask again when the provider did not say."""
+"""Seconds after which a refused caller may retry if Azure did not say."""
 
 ProviderFailure: TypeAlias = (
     ProviderProblem | ProviderAmbiguous | ProviderUnreachable | PlatformTokenUnavailable | TimeIsUp
 )
-"""Everything but `Refused` that a call can raise."""
+"""All failures of a call except `Refused`."""
 
 PROVIDER_FAILURES: Final = (ProviderProblem, ProviderAmbiguous, ProviderUnreachable, PlatformTokenUnavailable, TimeIsUp)
 """The same, for an `except`."""
@@ -52,17 +52,17 @@ PROVIDER_FAILURES: Final = (ProviderProblem, ProviderAmbiguous, ProviderUnreacha
 
 @frozen(kw_only=True)
 class Credentials:
-    """How a mount proves itself: by assertions if it has any, otherwise by its client secret if it has one.
+    """How a mount authenticates: with assertions if it has any, otherwise with its client secret if it has one.
 
-    Without either, by the managed identity of the host's platform: the user-assigned one of the client id, or the
-    system's when that is empty.
+    Without either, with the managed identity of the host's platform: the user-assigned one with the client id, or the
+    system-assigned one if the client id is empty.
     """
 
     client_id: str = ""
     client_secret: Secret = Secret()
     assertions: Assertions | None = None
     platform: PlatformIdentity | None = None
-    """Where it is noted whom the tokens of the platform belong to."""
+    """Where the owner of the platform's tokens is noted."""
 
     @property
     def source(self) -> Source:
@@ -73,7 +73,7 @@ class Credentials:
 
 @frozen(kw_only=True)
 class ApiCall:
-    """A call to the provider. `scope` is that of the access token, `None` for a call without one.
+    """A call to Azure. `scope` is the scope of the access token, or `None` for a call without one.
 
     `body` is sent as JSON, `form` as a form. A call that is not idempotent is repeated only after a definite refusal.
     """
@@ -88,9 +88,9 @@ class ApiCall:
 
 
 class Client(BaseClient, frozen=True, kw_only=True):
-    """Calls the provider for one mount. `owner`, for cache keys, is the mount and its configuration's generation.
+    """Call Azure for one mount. `owner`, for cache keys, is the mount and the generation of its configuration.
 
-    `mount` is its path; empty for a candidate configuration, whose failures are not those of the mount.
+    `mount` is its path. It is empty for a candidate configuration, whose failures are not the mount's.
     """
 
     cloud: Cloud
@@ -99,9 +99,9 @@ class Client(BaseClient, frozen=True, kw_only=True):
     owner: str
     records: Records
     returns_later: bool = False
-    """Whether a call that Azure refuses is not retried, because its caller makes another attempt at a later time.
+    """Whether refused calls are not retried because the caller makes another attempt later.
 
-    Access tokens are requested with all retries: requests share them.
+    Requests for access tokens are always retried, because several requests share them.
     """
     mount: str = ""
 
@@ -115,9 +115,9 @@ class Client(BaseClient, frozen=True, kw_only=True):
         )
 
     async def call(self, call: ApiCall) -> HttpResponse:
-        """The provider's successful answer. An access token that it no longer accepts is replaced, once.
+        """Return Azure's successful response. An access token that Azure no longer accepts is replaced once.
 
-        Raises `ProviderProblem` for an answer outside 200 to 299, and what `deliver` and `access_token` raise.
+        Raise `ProviderProblem` for a status outside 200 to 299, and what `deliver` and `access_token` raise.
         """
         if call.scope is None:
             response = await self._deliver(call)
@@ -151,23 +151,23 @@ class Client(BaseClient, frozen=True, kw_only=True):
         return await deliver(request, budget, idempotent=call.idempotent)
 
     def line(self, path: str) -> Line:
-        """Where reads below a path of the resource manager wait."""
+        """Return where reads below a path of Azure Resource Manager wait for their turn."""
         return Line(self, self.cloud, path)
 
 
 async def ask(client: Client, call: ApiCall, form: type[T]) -> T:
-    """The JSON answer of a call, checked to be of a shape."""
+    """Return the JSON response of a call, decoded as a given type."""
     response = await client.call(call)
     try:
         return read(response, form)
     except ProviderProblem as problem:
         if call.idempotent:
             raise
-        raise ProviderAmbiguous("a call that changes something was answered with nonsense", answered=True) from problem
+        raise ProviderAmbiguous("Azure sent an invalid response to a change", answered=True) from problem
 
 
 async def get_json(client: Client, url: str, scope: str | None, form: type[T]) -> T:
-    """The JSON document at a URL, checked to be of a shape."""
+    """Return the JSON document at a URL, decoded as a given type."""
     return await ask(client, ApiCall(url=url, scope=scope), form)
 
 
@@ -178,7 +178,7 @@ class _Page(msgspec.Struct, Generic[T]):
 
 
 async def pages(client: Client, url: str, scope: str | None, item: type[T]) -> list[T]:
-    """All items of a list that the provider gives page by page; its links are followed to the same origin only."""
+    """Return all items of a paged list. Links are followed only within the same origin."""
     items: list[T] = []
     link = url
     for _ in range(MOST_PAGES):
@@ -190,7 +190,7 @@ async def pages(client: Client, url: str, scope: str | None, item: type[T]) -> l
 
 
 async def page(client: Client, url: str, scope: str | None, item: type[T]) -> tuple[list[T], str]:
-    """One page of a list, and the URL of the next, which is of the same origin; empty after the last one."""
+    """Return one page of a list, and the URL of the next page within the same origin. Empty after the last page."""
     answer = await get_json(client, url, scope, _Page[item])  # type: ignore[valid-type]  # a type made at run time
     following = answer.next_link or answer.odata_next_link
     if not following:
@@ -202,10 +202,10 @@ async def page(client: Client, url: str, scope: str | None, item: type[T]) -> tu
 
 
 def refusal_of(failure: ProviderFailure | Refused, *, names_code: bool = False) -> Refused:
-    """The refusal for a provider call that failed, or was refused. It repeats nothing that the provider said.
+    """Return the refusal for a failed or refused call to Azure, without any text from Azure.
 
-    `names_code`: for callers who may know how the mount authenticates, with the provider's code, or with the host that
-    could not be reached and why.
+    `names_code`: include Azure's error code, or the host that could not be reached and why. For callers who may know
+    how the mount authenticates.
     """
     detail = _detail(failure, names_code=names_code)
     match failure:
@@ -232,7 +232,10 @@ def refusal_of(failure: ProviderFailure | Refused, *, names_code: bool = False) 
 
 
 def _detail(failure: ProviderFailure | Refused, *, names_code: bool) -> str:
-    """Return what a refusal adds to its text: a hint for everyone, codes and hosts for those who may see them."""
+    """Return the addition to a refusal's text.
+
+    Hints are for everyone, codes and hosts only for callers who may see them.
+    """
     if isinstance(failure, ProviderUnreachable):
         return str(failure) if names_code else ""
     if not isinstance(failure, ProviderProblem):
@@ -242,7 +245,7 @@ def _detail(failure: ProviderFailure | Refused, *, names_code: bool) -> str:
 
 
 def _is_permission_missing(problem: ProviderProblem) -> bool:
-    """Whether a role assignment or a permission would help.
+    """Return whether a role assignment or a permission would help.
 
     A 401 of the token endpoint rejects the credential itself.
     """

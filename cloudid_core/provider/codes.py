@@ -1,4 +1,4 @@
-"""The provider's own codes that decide what a refusal says, as one table. Its texts are never repeated."""
+"""The table of Azure's error codes that decide about a refusal. Azure's texts are never repeated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..errors import Code
 
 @frozen(kw_only=True)
 class ProviderCode:
-    """A row: the provider's code, ours, and why the provider says it."""
+    """A row: Azure's code, cloudid's code, and the reason."""
 
     name: str
     code: Code
@@ -33,41 +33,57 @@ _QUOTA: Final = Code.PROVIDER_QUOTA_EXCEEDED
 PROVIDER_CODES: Final = tuple(
     ProviderCode(name=name, code=code, reason=reason)
     for name, code, reason in (
-        ("AADSTS7000215", _SECRET, "`client_secret` is wrong; often it is the id of the secret in place of its value"),
+        ("AADSTS7000215", _SECRET, "`client_secret` is wrong. Often, it is the secret's id instead of its value"),
         ("AADSTS7000222", _SECRET, "`client_secret` has expired"),
         ("AADSTS90002", _TENANT, "there is no tenant `tenant_id` in this `environment`"),
-        ("AADSTS900021", _TENANT, "`tenant_id` is no id of a tenant"),
+        ("AADSTS900021", _TENANT, "`tenant_id` is not the id of a tenant"),
         ("AADSTS900023", _TENANT, "`tenant_id` is neither an id nor a domain of a tenant"),
-        ("AADSTS700016", _APPLICATION, "there is no application `client_id` in the tenant `tenant_id`"),
+        ("AADSTS700016", _APPLICATION, "the tenant `tenant_id` has no app registration `client_id`"),
         ("AADSTS50027", _ASSERTION, "the identity token is malformed, or its signature is wrong"),
-        ("AADSTS50166", _ASSERTION, "the provider could not fetch the documents of `issuer`"),
-        ("AADSTS70021", _ASSERTION, "the application has no federated identity credential"),
-        ("AADSTS700024", _ASSERTION, "the identity token is expired or not valid yet"),
-        ("AADSTS700027", _ASSERTION, "the provider does not know the key of the identity token, or the certificate"),
+        ("AADSTS50166", _ASSERTION, "Azure could not fetch the documents of `issuer`"),
+        ("AADSTS70021", _ASSERTION, "the app registration has no federated identity credential"),
+        ("AADSTS700024", _ASSERTION, "the identity token has expired or is not valid yet"),
+        ("AADSTS700027", _ASSERTION, "Azure does not know the key of the identity token, or the certificate"),
         ("AADSTS700211", _ASSERTION, "no federated identity credential has this issuer"),
         ("AADSTS700212", _ASSERTION, "no federated identity credential has this audience"),
         ("AADSTS700213", _ASSERTION, "no federated identity credential has this subject"),
         ("AADSTS7002137", _ASSERTION, "the subject of the federated identity credential is a template"),
-        ("AADSTS7002138", _ASSERTION, "the subject of the federated identity credential differs by case only"),
-        ("AADSTS7000229", _PRINCIPAL, "the tenant has no service principal for the application `client_id`"),
-        ("AADSTS7000112", _PRINCIPAL, "the application `client_id` is disabled"),
+        (
+            "AADSTS7002138",
+            _ASSERTION,
+            "the subject of the federated identity credential differs in upper and lower case",
+        ),
+        ("AADSTS7000229", _PRINCIPAL, "the tenant has no service principal for the app registration `client_id`"),
+        ("AADSTS7000112", _PRINCIPAL, "the app registration `client_id` is disabled"),
         ("AADSTS53000", _ACCESS, "a Conditional Access policy requires a compliant device"),
         ("AADSTS53003", _ACCESS, "a Conditional Access policy blocks the token"),
-        ("AADSTS500011", _RESOURCE, "the tenant has no service principal for the resource of the token"),
-        ("ResourceGroupNotFound", _SCOPE, "the resource group of a scope is gone"),
-        ("SubscriptionNotFound", _SCOPE, "the subscription of a scope is gone, or belongs to another tenant"),
+        ("AADSTS500011", _RESOURCE, "the tenant has no service principal for the token's resource"),
+        ("ResourceGroupNotFound", _SCOPE, "the resource group of a scope was deleted"),
+        ("SubscriptionNotFound", _SCOPE, "the subscription of a scope was deleted, or belongs to another tenant"),
         ("MissingSubscriptionRegistration", _REGISTRATION, "a resource provider is not registered in the subscription"),
-        ("CredentialInvalidLifetimeAsPerAppPolicy", _POLICY, "the secret or certificate would live too long"),
-        ("CredentialTypeNotAllowedAsPerAppPolicy", _POLICY, "app registrations may not get this type of credential"),
+        (
+            "CredentialInvalidLifetimeAsPerAppPolicy",
+            _POLICY,
+            "the client secret or certificate would be valid for too long",
+        ),
+        ("CredentialTypeNotAllowedAsPerAppPolicy", _POLICY, "app registrations may not have this type of credential"),
         ("ServiceTreeValueMissing", _POLICY, "app registrations need a `service_management_reference`"),
         ("QuotaExceeded", _QUOTA, "a quota of the subscription is used up"),
-        ("Directory_QuotaExceeded", _QUOTA, "the directory, or what one principal may make in it, is full"),
-        ("Directory_ResourceSizeExceeded", _QUOTA, "the object is full: an application has as many secrets as it may"),
-        ("RoleAssignmentLimitExceeded", _QUOTA, "the subscription has as many role assignments as it may"),
+        (
+            "Directory_QuotaExceeded",
+            _QUOTA,
+            "the tenant, or one service principal, has reached its maximum of directory objects",
+        ),
+        (
+            "Directory_ResourceSizeExceeded",
+            _QUOTA,
+            "the object has reached a limit, such as the maximum of client secrets of an app registration",
+        ),
+        ("RoleAssignmentLimitExceeded", _QUOTA, "the subscription has reached its maximum of role assignments"),
     )
 )
 
 CODES_BY_NAME: Final = {row.name: row.code for row in PROVIDER_CODES}
 
 PERMISSION_CODES: Final = frozenset({"", "AuthorizationFailed", "Authorization_RequestDenied", "Forbidden"})
-"""The codes of a 403 that reports a missing permission. Any other code is a rule or a limit, which no role lifts."""
+"""The codes of a 403 that reports a missing permission. Any other code is a rule or limit that no role changes."""

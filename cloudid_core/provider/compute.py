@@ -1,4 +1,4 @@
-"""Compute: what the provider says of a machine: where it is, which principals it carries, and its scale set."""
+"""Compute: look up a machine's location, identities and scale set in Azure."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from .responses import nonsense
 T = TypeVar("T")
 
 MOST_IDENTITIES: Final = 256
-"""How many identities of one machine are looked up, `AT_ONCE` of them at a time."""
+"""Maximum number of a machine's identities that are looked up, `AT_ONCE` of them concurrently."""
 
 AT_ONCE: Final = 8
 
 
 @frozen(kw_only=True)
 class Machine:
-    """A machine as the provider knows it: a virtual machine, a uniform scale set, or any resource with identities.
+    """A machine as Azure shows it: a virtual machine, a uniform scale set, or any resource with identities.
 
-    The location is folded; principals are object ids in lower case. `scale_set` is the name of the set that a machine
-    belongs to, or that it is; "" if none. `vm_id` is the `vmId` of a virtual machine in lower case, which the platform
-    made and never uses again; "" of anything else. `unread` is the refusal for one of its identities that could not be
-    read: its principal is not among `principals`.
+    The location is folded; principals are object ids in lower case. `scale_set` is the name of the set to which the
+    machine belongs, or which it is; "" if none. `vm_id` is the `vmId` of a virtual machine in lower case, which the
+    platform generates and never reuses; "" for anything else. `unread` is the refusal for an identity that could not be
+    read: its principal is missing in `principals`.
     """
 
     resource_id: ResourceId
@@ -79,7 +79,7 @@ class _IdentityResource(msgspec.Struct):
 
 
 async def find_machine(client: Client, resource_id: ResourceId) -> Machine | None:
-    """What the provider says of a machine now; `None` if it answers 404, whose code depends on the type of resource."""
+    """Look up a machine in Azure. `None` if Azure answers 404, whose code depends on the type of resource."""
     form = _VirtualMachine if resource_id.is_a(VIRTUAL_MACHINE) else _Resource
     document = await _find(client, resource_id, form)
     if document is None:
@@ -92,9 +92,9 @@ async def find_machine(client: Client, resource_id: ResourceId) -> Machine | Non
 
 
 async def machines_page(client: Client, url: str) -> tuple[list[Machine], str]:
-    """The machines on one page of a list at the provider, and the URL of the next page; empty after the last one.
+    """Return the machines on a page of a list, and the URL of the next page, empty after the last one.
 
-    Machines that cannot be told by the list are left out: those with an identity that it only names.
+    Machines for which the list is not enough are omitted: those with an identity that the list only names.
     """
     documents, following = await page(client, url, client.cloud.resource_scope, _Listed)
     return [machine for document in documents if (machine := _listed(document))], following
@@ -127,7 +127,7 @@ def _machine(resource_id: ResourceId, document: _Resource, identities: Sequence[
 
 
 async def _find(client: Client, resource_id: ResourceId, form: type[T]) -> T | None:
-    """The document of a resource, read in the api-version of its type; `None` if there is no such resource."""
+    """Return the document of a resource in the API version of its type. `None` if there is no such resource."""
     try:
         version = await api_version(client, resource_id)
         address = f"{client.cloud.resource_manager}{resource_id.path}?api-version={version}"
@@ -139,7 +139,10 @@ async def _find(client: Client, resource_id: ResourceId, form: type[T]) -> T | N
 
 
 def _identities(document: _Resource) -> tuple[list[str], list[str]]:
-    """The principals that a machine's document shows, and the identities that it only names, as with flexible sets."""
+    """Return the principals in a machine's document, and the identities of which it has only the ids.
+
+    Flexible scale sets have such identities.
+    """
     identity = document.identity or _Identity()
     shown: list[str] = [identity.principal_id] if identity.principal_id else []
     named: list[str] = []
@@ -154,7 +157,10 @@ def _identities(document: _Resource) -> tuple[list[str], list[str]]:
 
 
 async def _look_up_identity(client: Client, name: str) -> str | Code | None:
-    """The principal of an identity, or the refusal if it cannot be read; `None` if it is gone or has no principal."""
+    """Return the principal of an identity, or the refusal if it cannot be read.
+
+    `None` if it has no principal or was deleted.
+    """
     try:
         document = await _find(client, _reference(name, USER_ASSIGNED_IDENTITY), _IdentityResource)
     except ProviderProblem as problem:
@@ -163,7 +169,7 @@ async def _look_up_identity(client: Client, name: str) -> str | Code | None:
 
 
 def _reference(text: str, kind: str) -> ResourceId:
-    """A resource id that the provider gave, which must be of a type."""
+    """Return a resource id from Azure, which must have a given type."""
     with suppress(ValueError):
         if (resource_id := parse(text)).is_a(kind):
             return resource_id

@@ -1,4 +1,4 @@
-"""Discovery: what a tenant publishes about itself, which is its id, its issuers and its signing keys.
+"""Discovery: what a tenant publishes about itself: its id, its issuers and its signing keys.
 
 Sources: OpenID Connect Discovery 1.0 and RFC 7517. A tenant has two documents, one for each version of its tokens.
 """
@@ -27,16 +27,19 @@ from .urls import same_origin, url
 
 SHORTEST_KEY: Final = 2048
 LONGEST_KEY: Final = 8192
-"""Bounds of an RSA modulus, in bits."""
+"""Limits of an RSA modulus, in bits."""
 
 LARGEST_EXPONENT: Final = 2**32
 ALGORITHM: Final = "RS256"
 ANY_TENANT: Final = "{tenantid}"
-"""Stands for the tenant's id in the issuer of a key that several tenants share."""
+"""The placeholder for the tenant's id in the issuer of a key that several tenants share."""
 
 MOST_KEYS: Final = 100
 AT_ONCE: Final = 16
-"""So many keys of a document are imported before other requests go on: the largest takes a millisecond or two."""
+"""How many keys of a document are imported before other requests get a turn.
+
+The largest key takes one or two milliseconds.
+"""
 
 _LONGEST_TEXT: Final = 512
 _LONGEST_NUMBER: Final = 1400  # characters of base64url for `LONGEST_KEY` bits
@@ -58,7 +61,7 @@ class _Document(msgspec.Struct):
 
 
 class _Key(msgspec.Struct):
-    """A JSON Web Key (RFC 7517 section 4); `issuer` is the provider's own member."""
+    """A JSON Web Key (RFC 7517 section 4). `issuer` is Azure's own member."""
 
     kty: str = ""
     use: str | None = None
@@ -82,7 +85,7 @@ async def discover(cloud: Cloud, tenant: str, budget: RetryBudget) -> Published:
 
     Documents are fetched from the environment's login host, key sets from any of its names.
 
-    A version of tokens that the cloud does not offer (400 or 404) is left out; any other failure fails the whole.
+    A version of tokens that the cloud does not offer (400 or 404) is omitted. Any other failure fails the whole.
     """
     answers = await together(
         _document(url(cloud.login, tenant, ".well-known", "openid-configuration"), budget),
@@ -114,7 +117,7 @@ async def _document(address: str, budget: RetryBudget) -> _Document | ProviderPr
 
 
 def usable_keys(document: KeyDocument, tenant_id: str, issuers: frozenset[str]) -> dict[str, RSAPublicKey]:
-    """The keys that verify tokens of a tenant, by key id. One of another shape is left out: it spoils no other."""
+    """Return the keys that verify tokens of a tenant, by key id. Keys of other forms are ignored."""
     return {kid: key for raw in document.keys for kid, key in _usable(tenant_id, issuers, raw)}
 
 
@@ -137,7 +140,7 @@ async def _get(address: str, budget: RetryBudget) -> HttpResponse:
 
 
 def _is_for(key: _Key, tenant_id: str, issuers: frozenset[str]) -> bool:
-    """Whether a key is published for verifying RS256 signatures of this tenant. Absent members count as right."""
+    """Return whether a key verifies RS256 signatures of this tenant. Missing members count as correct."""
     return (
         key.kty == "RSA"
         and key.use in (None, "sig")
@@ -148,7 +151,7 @@ def _is_for(key: _Key, tenant_id: str, issuers: frozenset[str]) -> bool:
 
 
 def _import(key: _Key) -> RSAPublicKey | None:
-    """The key, if its size is between the bounds."""
+    """Return the key, if its size is within the limits."""
     if max(len(key.n), len(key.e)) > _LONGEST_NUMBER:
         return None
     try:
@@ -160,7 +163,10 @@ def _import(key: _Key) -> RSAPublicKey | None:
 
 
 def _tenant_id(documents: list[_Document], tenant: str) -> str:
-    """The id that all issuers name: the tenant's own when it is given as an id, else that of its domain."""
+    """Return the id that all issuers name.
+
+    It is the tenant's own if that is given as an id, otherwise the one of its domain.
+    """
     ids = {_id_in(document.issuer) for document in documents}
     with suppress(ValueError):  # a domain
         ids.add(guid(tenant))

@@ -1,7 +1,7 @@
-"""Facts: what the provider said of machines and principals, reused for a short time and asked once for all.
+"""Facts: what Azure returned about machines and principals, cached briefly and looked up once for all callers.
 
-A cache key holds mount and configuration generation, cloud, tenant and the full id, so that no mount sees the facts of
-another.
+A cache key contains mount and configuration generation, cloud, tenant and the full id, so that no mount sees the facts
+of another.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ T = TypeVar("T")
 
 @frozen
 class Fact(Generic[T]):
-    """Something the provider said, and when it was asked. `None`: it knows of nothing."""
+    """A response from Azure, and when it was requested. `None`: Azure does not know the object."""
 
     content: T
     asked_at: Instant
     is_whole: bool = field(init=False)
-    """Otherwise the provider does not know it, or could not read all of it: that may change soon."""
+    """Otherwise, Azure does not know the object or could not read all of it, which may change soon."""
 
     @is_whole.default
     def _is_whole(self) -> bool:
@@ -38,7 +38,7 @@ class Fact(Generic[T]):
 
 
 async def machine_facts(client: Client, resource_id: ResourceId) -> Machine | None:
-    """What the provider says of a machine; `None` if it does not know it. At most as old as the settings allow."""
+    """Return Azure's facts about a machine. `None` if Azure does not know it. The settings limit their age."""
     key = _machine_key(client, resource_id.folded)
     now = await Now()
     known: Fact[Machine | None] | None = _known(client, key, now) or await _listed(client, resource_id, now)
@@ -46,7 +46,7 @@ async def machine_facts(client: Client, resource_id: ResourceId) -> Machine | No
 
 
 async def _listed(client: Client, resource_id: ResourceId, now: Instant) -> Fact[Machine | None] | None:
-    """What a list says of a machine, where one is worth reading; `None` proves nothing."""
+    """Return the facts about a machine from a list, if it is worth reading one. `None` proves nothing."""
     budget = client.line(resource_id.path).budget(now)
     is_scarce = budget is not None and budget.next_opens_at > now
     lists = lists_with(client, resource_id)
@@ -76,7 +76,7 @@ async def _read_list(wanted: MachineList, client: Client) -> Mapping[str, Fact[M
 
 
 async def _look_up(client: Client, resource_id: ResourceId, key: Hashable) -> Fact[Machine | None]:
-    """What the provider says of a machine that is asked for alone, once it is its turn."""
+    """Look up a single machine, once it is its turn."""
 
     def is_known(now: Instant) -> bool:
         return _known(client, key, now) is not None
@@ -91,9 +91,9 @@ async def _look_up(client: Client, resource_id: ResourceId, key: Hashable) -> Fa
 
 
 async def member_groups(client: Client, principal_id: str) -> frozenset[str] | None:
-    """The ids of a principal's groups, in lower case; `None` if the directory does not know the principal.
+    """Return the ids of a principal's groups, in lower case. `None` if Entra ID does not know the principal.
 
-    At most as old as the settings allow.
+    The settings limit their age.
     """
     key = _groups_key(client, principal_id)
     known: Fact[frozenset[str] | None] | None = _known(client, key, await Now())
@@ -104,7 +104,7 @@ async def member_groups(client: Client, principal_id: str) -> frozenset[str] | N
 
 
 async def _learn(client: Client, key: Hashable, ask: Callable[[Client], Program[T]]) -> Fact[T]:
-    """What the provider answers, unless it was learnt since the asker looked."""
+    """Return Azure's response, unless a newer one arrived in the meantime."""
     asked_at = await Now()
     fact: Fact[T] | None = _known(client, key, asked_at)
     if fact is None:
@@ -113,12 +113,12 @@ async def _learn(client: Client, key: Hashable, ask: Callable[[Client], Program[
 
 
 def known_machine(client: Client, folded_id: str, now: Instant) -> Fact[Machine | None] | None:
-    """What `machine_facts` would say at once, by the folded resource id; `None` if it would have to ask."""
+    """Return the cached `machine_facts` for a folded resource id. `None` if Azure would have to be called."""
     return _known(client, _machine_key(client, folded_id), now)
 
 
 def known_groups(client: Client, principal_id: str, now: Instant) -> Fact[frozenset[str] | None] | None:
-    """What `member_groups` would say at once; `None` if it would have to ask."""
+    """Return the cached `member_groups`. `None` if Azure would have to be called."""
     return _known(client, _groups_key(client, principal_id), now)
 
 
@@ -131,7 +131,7 @@ def _groups_key(client: Client, principal_id: str) -> Hashable:
 
 
 def _known(client: Client, key: Hashable, now: Instant) -> Fact[Any] | None:
-    """What was learnt before, if it is young enough."""
+    """Return cached facts, if they are not too old."""
     known: Fact[Any] | None = client.caches.facts.peek(key)
     if known is None:
         return None

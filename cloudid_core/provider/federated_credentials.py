@@ -1,6 +1,6 @@
-"""Federated identity credentials of applications: an issuer whose assertions stand in for a secret.
+"""Federated identity credentials of app registrations: they trust an issuer whose assertions replace a secret.
 
-All of one is chosen by us, so it is found again by its name; an application has few of them.
+All of their properties are chosen by cloudid, so they can be found by name. An app registration has only a few.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .objects import Id, address, delete, directory_call
 from .responses import is_absent, unless
 
 MOST: Final = 20
-"""How many the provider lets one application have."""
+"""Maximum number for one app registration."""
 
 
 class _Credential(msgspec.Struct):
@@ -32,13 +32,16 @@ class _Credentials(msgspec.Struct):
 async def add_federated_credential(
     client: Client, object_id: str, *, name: str, issuer: str, subject: str, audience: str
 ) -> str:
-    """Have an application trust assertions of an issuer about a subject; the id of the credential.
+    """Make an app registration trust an issuer's assertions about a subject. Return the id of the credential.
 
-    `PROVIDER_QUOTA_EXCEEDED`: the application has as many as it may. `ProviderAmbiguous`: it may be there.
+    `PROVIDER_QUOTA_EXCEEDED`: the app registration has the maximum. `ProviderAmbiguous`: it may exist.
     """
     known = await _listed(client, object_id)
     if len(known) >= MOST:
-        raise Refused(Code.PROVIDER_QUOTA_EXCEEDED, f"the application has {MOST} federated identity credentials")
+        raise Refused(
+            Code.PROVIDER_QUOTA_EXCEEDED,
+            f"the app registration has the maximum of {MOST} federated identity credentials",
+        )
     body = {"name": name, "issuer": issuer, "subject": subject, "audiences": [audience]}
     call = directory_call(client, "POST", _address(client, object_id), body, idempotent=False)
     try:
@@ -52,14 +55,14 @@ async def add_federated_credential(
 
 
 async def remove_federated_credential(client: Client, object_id: str, name: str) -> bool:
-    """Remove the credential of that name; `False` if none shows, or no such application."""
+    """Remove the credential with this name. Return `False` if it, or the app registration, does not exist."""
     shown = await federated_credentials(client, object_id)
     named = [one.key_id for one in shown if one.display_name == name]
     return any([await delete(client, _address(client, object_id, each)) for each in named])
 
 
 async def federated_credentials(client: Client, object_id: str) -> tuple[Password, ...]:
-    """Those that an application has; none if there is no such application."""
+    """Return the credentials of an app registration, or none if it does not exist."""
     listed = await unless(is_absent, _listed(client, object_id), None)
     return tuple(Password(one.id, one.name, "", None) for one in listed or ())
 

@@ -1,4 +1,4 @@
-"""What the provider grants to a mount's own credential: application permissions and actions at a scope."""
+"""What Azure grants to a mount's own credential: application permissions, and actions at a scope."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from .responses import unless, unverified_claims
 
 
 class Actions(msgspec.Struct, rename="camel", frozen=True):
-    """Actions that one role assignment grants: those of `actions` that are not among `not_actions`; `*` is any text."""
+    """Actions that one role assignment grants: those of `actions` that are not in `not_actions`.
+
+    `*` matches any text.
+    """
 
     actions: tuple[str, ...] = ()
     not_actions: tuple[str, ...] = ()
@@ -27,13 +30,16 @@ class _Claims(msgspec.Struct):
 
 
 async def directory_permissions(client: Client) -> frozenset[str] | None:
-    """The application permissions in an access token for the directory; `None` if it cannot be read."""
+    """Return the application permissions in an access token for Microsoft Graph. `None` if it cannot be read."""
     claims = unverified_claims(await access_token(client, client.cloud.directory_scope), _Claims)
     return None if claims is None else frozenset(claims.roles)
 
 
 async def actions_at(client: Client, scope: str) -> tuple[Actions, ...]:
-    """What is granted at a scope; nothing if the credential may not even ask. Raises as `Client.call` does."""
+    """Return the granted actions at a scope. Nothing if the credential may not even query them.
+
+    Raise like `Client.call`.
+    """
     listed = pages(client, address_at(client, scope, "permissions"), client.cloud.resource_scope, Actions)
     return tuple(await unless(lambda problem: problem.status == 403, listed, ()))
 

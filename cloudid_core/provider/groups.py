@@ -1,4 +1,4 @@
-"""Groups of the directory, their members, and all groups of a principal."""
+"""Groups of Microsoft Entra ID, their members, and all groups of a principal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Link(msgspec.Struct):
 class _Ids(msgspec.Struct):
     value: list[str]
     next_link: str | None = msgspec.field(default=None, name="@odata.nextLink")
-    """This answer is whole, as documented: up to 11,000 ids, and an error where there are more."""
+    """The response is complete, as documented: up to 11,000 ids, and an error if there are more."""
 
 
 class Group(msgspec.Struct, rename="camel", frozen=True):
@@ -30,12 +30,12 @@ async def find_group(client: Client, object_id: str) -> Group | None:
 
 
 async def groups_by_name(client: Client, name: str) -> list[Group]:
-    """All groups with a display name: it need not be unique."""
+    """Return all groups with a display name, which need not be unique."""
     return await select(client, "groups", f"displayName eq {literal(name)}", Group)
 
 
 async def add_member(client: Client, group_id: str, principal_id: str) -> None:
-    """Add a principal to a group; one that is a member already stays one."""
+    """Add a principal to a group. Does nothing if it is already a member."""
     target = f"{address(client, 'groups', group_id, 'members')}/$ref"
     body = {"@odata.id": address(client, "directoryObjects", principal_id)}
     try:
@@ -47,7 +47,7 @@ async def add_member(client: Client, group_id: str, principal_id: str) -> None:
 
 
 async def remove_member(client: Client, group_id: str, principal_id: str) -> bool:
-    """Remove a principal from a group; `False` if it is not a member, or there is no such group."""
+    """Remove a principal from a group. Return `False` if it is not a member, or the group does not exist."""
     try:
         return await delete(client, f"{address(client, 'groups', group_id, 'members', principal_id)}/$ref")
     except ProviderProblem as problem:
@@ -58,15 +58,13 @@ async def remove_member(client: Client, group_id: str, principal_id: str) -> boo
 
 
 async def _is_member(client: Client, group_id: str, principal_id: str) -> bool:
-    """Whether a principal itself is a member. The permission to change members of groups is enough to ask."""
+    """Return whether a principal is a direct member. The permission to change members is enough to query this."""
     target = f"{address(client, 'groups', group_id, 'members', principal_id)}/$ref"
     return await find(client, target, _Link) is not None
 
 
 async def member_groups_of(client: Client, principal_id: str) -> frozenset[str] | None:
-    """The ids, in lower case, of all groups that a principal is a member of, directly or through other groups; `None`
-    if the directory does not know the principal.
-    """
+    """Return the lowercase ids of all direct and indirect groups of a principal. `None` if it is unknown."""
     target = address(client, "directoryObjects", principal_id, "getMemberGroups")
     call = directory_call(client, "POST", target, {"securityEnabledOnly": False})  # a question: it changes nothing
     answer = await unless(lambda problem: problem.status == 404, ask(client, call, _Ids), None)

@@ -1,7 +1,7 @@
-"""The applications that this installation proves itself with to the provider: no role may lend their credentials.
+"""The app registrations with which this installation authenticates: no role may issue their credentials.
 
-One record has the client ids of all mounts. A configuration and a role that lends secrets of an application are written
-together with it, so that neither write overtakes the other, whichever mounts and nodes they come from.
+One record has the client ids of all mounts. Configurations, and roles that issue secrets of an existing app
+registration, are written together with it. So neither write can overtake the other, on whichever mounts and nodes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..values import Secret
 from .responses import unverified_claims
 
 MOST_PLATFORM_IDENTITIES: Final = 256
-"""How many identities of hosts are remembered for a mount, the latest: machines come and go."""
+"""Maximum number of host identities that are stored for a mount, the latest ones, because machines come and go."""
 
 
 @frozen(kw_only=True)
@@ -27,16 +27,16 @@ class Proofs:
     """The client ids of one mount, in lower case."""
 
     current: tuple[str, ...] = ()
-    """Of its configuration, with the environment's variables of any node."""
+    """From its configuration, including the environment variables of any node."""
     platform: tuple[str, ...] = ()
-    """Of the identities that the platforms of the nodes gave it, the latest last."""
+    """From the platform identities of the nodes, latest last."""
     former: tuple[str, ...] = ()
-    """Of root applications that it had, while keys that it made may live there."""
+    """Former app registrations of the mount that may still have client secrets it created."""
 
 
 @frozen(slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class Identities:
-    """What all mounts prove themselves with, by their ids."""
+    """The client ids of all mounts, by mount id."""
 
     mounts: Mapping[str, Proofs] = field(factory=dict[str, Proofs])
 
@@ -48,21 +48,24 @@ class Identities:
         return self.mounts.get(mount_id, Proofs())
 
     def having(self, mount_id: str, proofs: Proofs) -> Identities:
-        """The same with other proofs of one mount."""
+        """Return the record with other client ids for one mount."""
         return Identities({**self.mounts, mount_id: proofs})
 
     def of_mounts(self, mount_ids: Iterable[str]) -> Identities:
-        """The same of these mounts only."""
+        """Return the record with only these mounts."""
         return Identities({mount_id: self.mounts[mount_id] for mount_id in mount_ids if mount_id in self.mounts})
 
     def refuse(self, client_id: str) -> None:
-        """Refuse with `SELF_TARGET` what would lend credentials of such an application."""
+        """Refuse with `SELF_TARGET` if the app registration is one of them."""
         if client_id.lower() in self.client_ids:
             raise Refused(Code.SELF_TARGET)
 
 
 async def lending(records: Records, client_id: str) -> Changes:
-    """What a commit rests on that lends credentials of an application; refused with `SELF_TARGET` if it must not."""
+    """Return what a commit must expect that issues credentials of an app registration.
+
+    Refuse with `SELF_TARGET` if it must not.
+    """
     found = await records.find(keys.IDENTITIES, Identities)
     if found is not None:
         found.record.refuse(client_id)
@@ -70,7 +73,7 @@ async def lending(records: Records, client_id: str) -> Changes:
 
 
 async def identities_for_writing(records: Records) -> tuple[Identities, dict[str, int]]:
-    """The identities, and what a commit that replaces them expects. What is damaged is made anew by upkeep."""
+    """Return the identities, and what a commit that replaces them expects. Upkeep rebuilds a damaged record."""
     found, expects = await records.find_for_writing(keys.IDENTITIES, Identities)
     return (found.record if found else Identities()), expects
 
@@ -83,7 +86,7 @@ class PlatformIdentity:
     mount_id: str
 
     async def note(self, token: Secret) -> None:
-        """Put on record who an access token of the platform belongs to, before it is used."""
+        """Record the owner of a platform access token before it is used."""
         claims = unverified_claims(token, _Claims)
         if claims is not None and (claims.appid or claims.azp):
             await _note(self.records, self.mount_id, (claims.appid or claims.azp).lower())

@@ -1,9 +1,9 @@
-"""Lists: one read that answers many look-ups.
+"""Lists: one read that replaces many look-ups.
 
-A list costs a read for each of its pages, however many machines are on them. So who asks for a machine counts for the
-lists that it is on, and a list is read as soon as, and as far as, it costs no more than the look-ups that it replaces.
-A list can only save look-ups: a machine that it lacks is asked for alone, and a list that the provider refuses is not
-asked for again for a while.
+A list costs one read per page, however many machines are on it. So each look-up of a machine is counted for the lists
+on which the machine is. A list is read as soon as, and as far as, it costs no more than the look-ups that it replaces.
+A list can only save look-ups: a machine that is not on it is looked up by itself, and a list that Azure refuses is not
+requested again for a while.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ COUNTED_SECONDS: Final = 60.0
 """For how long look-ups count as a reason to read a list."""
 
 REFUSED_SECONDS: Final = 300.0
-"""For how long a list is not asked for that the provider refused."""
+"""For how long a refused list is not requested again."""
 
 FAILED_SECONDS: Final = 30.0
-"""The same after trouble that may be over soon."""
+"""The same after a failure that may be temporary."""
 
 LIST_SECONDS: Final = 15.0
-"""How long all pages may take, with all retries: those who wait for it must still have time to be asked for alone."""
+"""How long all pages may take, with all retries. Waiting callers must still have time for a single look-up."""
 
 Learn: TypeAlias = Callable[[Machine, Instant], None]
-"""Takes a machine of a list, and when the list was asked for."""
+"""Receives a machine of a list, and when the list was requested."""
 
 
 @frozen
 class Scope:
-    """What a list is of. `fewest` look-ups are a reason to read it, and `for_a_page` of them a reason for each page."""
+    """The contents of a list. `fewest` look-ups are a reason to read it, and `for_a_page` of them for each page."""
 
     fewest: int
     for_a_page: int
@@ -50,15 +50,15 @@ class Scope:
 
 
 GROUP: Final = Scope(fewest=3, for_a_page=1)
-"""All of a type in a resource group, or in a scale set."""
+"""All machines of a type in a resource group, or in a scale set."""
 
 SUBSCRIPTION: Final = Scope(fewest=50, for_a_page=10, goes_first=True)
-"""All of a type in a subscription: most of these machines may never log in, so it may cost only a tenth."""
+"""All machines of a type in a subscription. Most of them may never log in, so it may cost only a tenth."""
 
 
 @define(eq=False)
 class MachineList:
-    """A list at the provider, and how many look-ups it could have saved."""
+    """A list in Azure, and how many look-ups it could have saved."""
 
     scope: Scope
     flight: str
@@ -66,13 +66,13 @@ class MachineList:
     path: str
     version: str
     wanted: set[str] = field(factory=set[str])
-    """Machines that were asked for since it was last read, or since `counted_from`; enough of them to decide."""
+    """Machines that were looked up since it was last read, or since `counted_from`; enough of them to decide."""
     counted_from: Instant = 0.0
     fewest: int = 0
     refused_until: Instant = 0.0
 
     def count(self, resource_id: ResourceId, now: Instant) -> None:
-        """Note a look-up for what may be on it."""
+        """Count a look-up of a machine that may be on it."""
         if not 0 <= now - self.counted_from < COUNTED_SECONDS:
             self.wanted.clear()
             self.counted_from = now
@@ -89,7 +89,7 @@ class MachineList:
 
 
 def lists_with(client: Client, resource_id: ResourceId) -> list[MachineList]:
-    """The lists that a machine is on, the shortest first; none for a type whose lists we do not know."""
+    """Return the lists on which a machine is, shortest first. None for types without known lists."""
     if not any(map(resource_id.is_a, (VIRTUAL_MACHINE, SCALE_SET, SCALE_SET_INSTANCE))):
         return []
     lists = [_list(client, GROUP, resource_id, resource_id.path.rpartition("/")[0])]
@@ -109,9 +109,9 @@ def _list(client: Client, scope: Scope, resource_id: ResourceId, path: str) -> M
 
 
 async def read_list(client: Client, read: MachineList, learn: Learn) -> None:
-    """Read a list, as far as it is worth it, and learn of its machines. A list that is refused teaches nothing.
+    """Read a list as far as it is worth it, and cache its machines. A refused list has no effect.
 
-    `PROVIDER_THROTTLED` if it is not its turn in time. Machines are as old as the first page.
+    Refuse with `PROVIDER_THROTTLED` if its turn does not come in time. Machines are as old as the first page.
     """
     await client.line(read.path).begin(is_first=read.scope.goes_first)
     asked_at = await Now()

@@ -1,6 +1,6 @@
-"""Memberships: what a principal has in the directory for as long as it lives: groups, directory roles and app roles.
+"""Memberships: the groups, directory roles and app roles of a service principal.
 
-They end with their principal. Each kind is a row: how one of its ids is given to a principal, and taken away.
+They end with the service principal. Each kind is a row that defines how it is added and removed.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _Link = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_-]{1,128}\Z")]
 
 
 class DirectoryRole(msgspec.Struct, rename="camel", frozen=True):
-    """A role definition of the directory."""
+    """A role definition of Microsoft Entra ID."""
 
     id: Id
     display_name: str
 
 
 class AppRole(msgspec.Struct, rename="camel", frozen=True):
-    """A role that an API gives to applications; `value` is what tokens call it."""
+    """An app role of an API. `value` is its name in tokens."""
 
     id: Id
     value: str | None = None
@@ -44,7 +44,7 @@ class AppRole(msgspec.Struct, rename="camel", frozen=True):
 
 
 class Api(msgspec.Struct, rename="camel", frozen=True):
-    """The principal of an application that is an API, and its roles."""
+    """The service principal of an API, and its app roles."""
 
     id: Id
     display_name: str | None = None
@@ -79,20 +79,20 @@ async def apis_by_name(client: Client, name: str) -> list[Api]:
 
 
 async def add_directory_role(client: Client, role_id: str, principal_id: str) -> None:
-    """Assign a role in the whole directory; one that is assigned already stays so."""
+    """Assign a role in the whole tenant. Does nothing if it is already assigned."""
     body: dict[str, Json] = {"roleDefinitionId": role_id, "principalId": principal_id, "directoryScopeId": "/"}
     target = address(client, *_ROLE_ASSIGNMENTS.split("/"))
     await _assign(client, target, body, partial(_role_assignments, client, role_id, principal_id))
 
 
 async def remove_directory_role(client: Client, role_id: str, principal_id: str) -> bool:
-    """End the assignments of a role to a principal; `False` if none shows."""
+    """Remove the assignments of a role to a principal. Return `False` if there is none."""
     found = await _role_assignments(client, role_id, principal_id)
     return any([await delete(client, address(client, *_ROLE_ASSIGNMENTS.split("/"), each)) for each in found])
 
 
 async def add_app_role(client: Client, pair: str, principal_id: str) -> None:
-    """Assign an app role, `api/role` by their ids; one that is assigned already stays so."""
+    """Assign an app role, given as `api/role` by their ids. Does nothing if it is already assigned."""
     resource, _, role = pair.partition("/")
     body: dict[str, Json] = {"principalId": principal_id, "resourceId": resource, "appRoleId": role}
     assigned = partial(_app_role_assignments, client, pair, principal_id)
@@ -100,7 +100,7 @@ async def add_app_role(client: Client, pair: str, principal_id: str) -> None:
 
 
 async def remove_app_role(client: Client, pair: str, principal_id: str) -> bool:
-    """End the assignments of an app role to a principal; `False` if none shows."""
+    """Remove the assignments of an app role to a principal. Return `False` if there is none."""
     found = await _app_role_assignments(client, pair, principal_id)
     return any([await delete(client, _assigned_to(client, pair, each)) for each in found])
 
@@ -133,7 +133,7 @@ def _assigned_to(client: Client, pair: str, *assignment: str) -> str:
 
 @frozen(kw_only=True)
 class Membership:
-    """A kind of membership. `family`: which errors of a fresh principal may pass."""
+    """A kind of membership. `family` defines which errors of a new principal are retried."""
 
     what: str
     family: FreshObject
@@ -150,4 +150,4 @@ MEMBERSHIPS: Final[Mapping[str, Membership]] = {
         what="app role", family=FreshObject.DIRECTORY_ROLE, add=add_app_role, remove=remove_app_role
     ),
 }
-"""By the field of `Provisioned` that lists their ids; that of an app role is `api/role`."""
+"""The kinds by the field of `Provisioned` that lists their ids. The id of an app role is `api/role`."""

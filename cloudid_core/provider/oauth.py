@@ -1,6 +1,6 @@
-"""Access tokens: how a mount proves itself to the provider (RFC 6749, section 4.4).
+"""Access tokens: how a mount authenticates to Azure (RFC 6749, section 4.4).
 
-It does so by client secret, by client assertion (RFC 7523, section 2.2), or by the identity of the host's platform.
+It uses a client secret, a client assertion (RFC 7523, section 2.2), or the identity of the host's platform.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .client import Client
 
 LONGEST_LIFE: Final = 24 * 3600.0
-"""No access token is used for longer, in seconds, whatever the provider says."""
+"""Maximum seconds for which an access token is used, whatever Azure says."""
 
 JWT_BEARER: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 WRONG_SECRET: Final = "AADSTS7000215"
@@ -41,7 +41,7 @@ _TOKEN: Final = re.compile(r"[!-~]{1,16384}")
 
 @frozen
 class AccessToken:
-    """An access token, when to ask for the next one, and when it is over."""
+    """An access token, when to request the next one, and when it expires."""
 
     token: Secret
     refresh_at: Instant
@@ -49,7 +49,7 @@ class AccessToken:
 
 
 async def access_token(client: Client, scope: str) -> Secret:
-    """An access token for a scope, from the cache or fresh. One that is still good outlives a failure to refresh it."""
+    """Return an access token for a scope, cached or new. A valid token stays in use if its refresh fails."""
     key, now = _key(client, scope), await Now()
     known: AccessToken | None = client.caches.access_tokens.get(key)
     if known is not None and now < known.refresh_at:
@@ -66,13 +66,13 @@ async def access_token(client: Client, scope: str) -> Secret:
 
 
 async def prove_credential(client: Client, scope: str) -> None:
-    """Get a fresh access token for a scope, although one is cached, so that a refusal is noticed."""
+    """Request a new access token for a scope even if one is cached, so that a refusal is noticed."""
     key = _key(client, scope)
     await look_up_once(client, f"proof {key!r}", lambda client: _replace_token(client, scope))
 
 
 def forget(client: Client, scope: str, refused: Secret) -> None:
-    """Drop an access token that the provider refused, unless another has taken its place."""
+    """Drop an access token that Azure refused, unless it was replaced already."""
     tokens = client.caches.access_tokens
     key = _key(client, scope)
     known: AccessToken | None = tokens.get(key)
@@ -97,7 +97,7 @@ async def _renew(client: Client, scope: str) -> AccessToken:
 
 
 async def _replace_token(client: Client, scope: str) -> AccessToken:
-    """Ask for a token and cache it. The outcome is noted for the mount."""
+    """Request a token and cache it. The outcome is noted for the mount."""
     calls, started_at = Calls.of(client, Family.LOGIN), await Now()
     if calls.mount:
         client.caches.token_requests.put(client.owner, started_at)
@@ -112,7 +112,7 @@ async def _replace_token(client: Client, scope: str) -> AccessToken:
 
 
 async def ask_for_token(client: Client, scope: str) -> AccessToken:
-    """A fresh access token from the one source that is configured, never from another; no cache has it."""
+    """Request a new access token from the configured source, and from no other. It is not cached."""
     credentials = client.credentials
     if credentials.assertions is not None:
         if not credentials.client_id:
@@ -135,7 +135,7 @@ def token_endpoint(client: Client) -> str:
 
 
 Seconds: TypeAlias = Annotated[int, Meta(ge=1, le=10**9)] | Annotated[str, Meta(pattern=r"\A0*[1-9][0-9]{0,8}\Z")]
-"""A number, or its digits: some servers of the provider write the text of a number."""
+"""A number, or its digits: some of Azure's endpoints write numbers as text."""
 
 
 class _TokenAnswer(Struct):
@@ -148,7 +148,7 @@ class _TokenAnswer(Struct):
 
 
 async def _ask(client: Client, proof: Mapping[str, str], scope: str) -> AccessToken:
-    """Ask the token endpoint, with the fields of the form that prove who asks."""
+    """Call the token endpoint, with the form fields that authenticate the caller."""
     form = {"grant_type": "client_credentials", "client_id": client.credentials.client_id, **proof, "scope": scope}
     headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
     asked_at = await Now()
@@ -171,7 +171,7 @@ async def _by_platform(client: Client, scope: str) -> AccessToken:
         retries=client.retry.max_retries > 0,
     )
     if answer.expires_at <= asked_at or not _TOKEN.fullmatch(answer.token.reveal()):
-        raise PlatformTokenUnavailable("the platform gave no token that can be used")
+        raise PlatformTokenUnavailable("the platform returned no usable token")
     if client.credentials.platform is not None:
         await client.credentials.platform.note(answer.token)
     return _token(answer.token, asked_at, answer.expires_at)

@@ -1,6 +1,6 @@
-"""Directory objects: what all kinds of them have in common, which is how they are named, found, upserted and deleted.
+"""Objects of Microsoft Graph: how all types of them are named, found, upserted and deleted.
 
-Source: OData 4.01 Part 2, for keys and literals; the directory's own header for upserts.
+Sources: OData 4.01 Part 2 for keys and literals; Graph's own header for upserts.
 """
 
 from __future__ import annotations
@@ -26,45 +26,45 @@ U = TypeVar("U")
 
 VERSION: Final = "v1.0"
 LARGEST_PAGE: Final = "999"
-"""The most objects that Microsoft Graph puts on a page. A page has 100 where no number is given."""
+"""Maximum number of objects on a page of Microsoft Graph. The default is 100."""
 MOST_SELECTED: Final = 100_000
-"""The most objects of one list that are held at a time."""
+"""Maximum number of objects of a list that are held at a time."""
 _ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 Id: TypeAlias = Annotated[str, Meta(pattern=rf"\A{_ID.pattern}\Z")]
-"""An id that the provider gave; it has a place in a URL."""
+"""An id from Azure that can be part of a URL."""
 
 _NOT_OFFERED: Final = frozenset({(400, "BadRequest"), (400, "Request_BadRequest"), (400, "Request_UnsupportedQuery")})
 
 
 def address(client: Client, *segments: str, **query: str) -> str:
-    """The URL of something in the client's own directory."""
+    """Return a URL in the client's own tenant."""
     return url(client.cloud.directory, VERSION, *segments, **query)
 
 
 def key_address(client: Client, collection: str, key: str, value: str) -> str:
-    """The URL of the object with such an alternate key."""
+    """Return the URL of the object with such an alternate key."""
     return f"{address(client, collection)}({key}={quote(literal(value), safe=chr(39))})"
 
 
 def directory_call(client: Client, method: str, target: str, body: Json = None, *, idempotent: bool = True) -> ApiCall:
-    """A call to the client's own directory."""
+    """Return a call to Microsoft Graph in the client's own tenant."""
     return ApiCall(method=method, url=target, scope=client.cloud.directory_scope, body=body, idempotent=idempotent)
 
 
 def literal(text: str) -> str:
-    """A text in a filter or a key: quotes in it are doubled."""
+    """Return a text for a filter or a key: quotes in it are doubled."""
     return "'" + text.replace("'", "''") + "'"
 
 
 async def find(client: Client, target: str, form: type[T]) -> T | None:
-    """The document at a URL; `None` if the provider says that there is none."""
+    """Return the document at a URL. `None` if Azure answers that it does not exist."""
     return await unless(is_absent, get_json(client, target, client.cloud.directory_scope, form), None)
 
 
 async def find_by_id(client: Client, collection: str, object_id: str, form: type[T]) -> T | None:
-    """The object of a collection, which may be below others; `None` also for a text that cannot be an id.
+    """Return an object of a collection, which may be nested. `None` also for a text that cannot be an id.
 
-    All ids that a request may name go this way: as a segment of a URL, another text could lead elsewhere.
+    All ids in requests go through this function, because other texts, as a segment of a URL, could lead elsewhere.
     """
     if not _ID.fullmatch(object_id):
         return None
@@ -72,20 +72,20 @@ async def find_by_id(client: Client, collection: str, object_id: str, form: type
 
 
 async def find_by_key(client: Client, collection: str, key: str, value: str, form: type[T]) -> T | None:
-    """The object with such an alternate key; `None` also where the environment offers no such key."""
+    """Return the object with such an alternate key. `None` also if the environment does not support that key."""
     target = key_address(client, collection, key, value)
     return await unless(_is_not_offered, get_json(client, target, client.cloud.directory_scope, form), None)
 
 
 async def select(client: Client, collection: str, condition: str, form: type[T]) -> list[T]:
-    """All objects of a collection that pass a filter. The directory's lists lag behind."""
+    """Return all objects of a collection that match a filter. Graph's lists may be out of date."""
     listing = address(client, *collection.split("/"), **{"$filter": condition})
     return await pages(client, listing, client.cloud.directory_scope, form)
 
 
 @frozen
 class Selection(Generic[T]):
-    """The objects that pass a filter, as far as they were listed."""
+    """The objects that match a filter, as far as they were listed."""
 
     items: Sequence[T]
     is_complete: bool
@@ -94,7 +94,7 @@ class Selection(Generic[T]):
 async def select_until(
     client: Client, collection: str, condition: str, form: type[T], until: Instant, shown: Callable[[T], U]
 ) -> Selection[U]:
-    """The objects of a collection that pass a filter, page by page until an instant, or until there are too many."""
+    """Return the objects of a collection that match a filter, page by page until an instant or a maximum."""
     link = address(client, *collection.split("/"), **{"$filter": condition, "$top": LARGEST_PAGE})
     items: list[U] = []
     while link:
@@ -106,7 +106,7 @@ async def select_until(
 
 
 async def upsert(client: Client, collection: str, key: str, value: str, body: Json, form: type[T]) -> T | None:
-    """Make an object with such an alternate key, or take the one that is there; `None` where that is not offered."""
+    """Create or return the object with such an alternate key. `None` if upserts are not supported."""
     target, scope = key_address(client, collection, key, value), client.cloud.directory_scope
     call = ApiCall(method="PATCH", url=target, scope=scope, body=body, headers={"prefer": "create-if-missing"})
     response = await unless(_is_not_offered, client.call(call), None)
@@ -120,17 +120,17 @@ async def upsert(client: Client, collection: str, key: str, value: str, body: Js
 
 
 async def change(client: Client, method: str, target: str, body: Json = None) -> HttpResponse:
-    """Change an object. The directory refuses one change while others of the object are under way: it is repeated."""
+    """Change an object. Graph refuses concurrent changes of an object, so the change is retried."""
     call = directory_call(client, method, target, body)
     now = await Now()
     return await retry_while_propagating(client, lambda: client.call(call), family=FreshObject.SHARED, made_at=now)
 
 
 async def delete(client: Client, target: str) -> bool:
-    """Delete an object, or a link between two; `False` if there is none."""
+    """Delete an object, or a link between two. Return `False` if it does not exist."""
     return await unless(is_absent, change(client, "DELETE", target), None) is not None
 
 
 def _is_not_offered(problem: ProviderProblem) -> bool:
-    """Whether this may be how an environment answers that does not know a call; a look-up or a POST follows."""
+    """Return whether an environment may answer like this to an unsupported call. A look-up or a POST follows."""
     return problem.status in (404, 405, 501) or (problem.status, problem.code) in _NOT_OFFERED

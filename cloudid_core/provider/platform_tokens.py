@@ -1,6 +1,6 @@
-"""Tokens of the host's own platform (managed identity): which refusals are tried again, and when.
+"""Tokens of the host's own platform (managed identity): which refusals are retried, and when.
 
-Source: the provider's page on tokens of managed identities on virtual machines, section on retry guidance.
+Source: Microsoft's page about tokens of managed identities on virtual machines, section on retry guidance.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ from ..errors import PlatformTokenUnavailable
 from .retry import SHORTEST_TRY
 
 PAUSES: Final = (1.0, 2.0, 4.0)
-"""Seconds before each retry after no answer, 404, 429 or 5xx: the platform's service starts or is busy."""
+"""Seconds before each retry after no response, 404, 429 or 5xx: the platform's service is starting or busy."""
 
 GONE: Final = 410
 """The platform's service is being updated."""
 GONE_PAUSE: Final = 10.0
 GONE_SECONDS: Final = 70.0
-"""How long an update may take: it is waited for so long."""
+"""Maximum duration of an update, for which the client waits."""
 
 
 async def platform_token(resource: str, client_id: str, deadline: Deadline, *, retries: bool = True) -> PlatformToken:
-    """A token for `resource`, within the deadline. Raises `PlatformTokenUnavailable`; refuses `DEADLINE_PASSED`."""
+    """Return a token for `resource`, within the deadline.
+
+    Raise `PlatformTokenUnavailable`, or refuse with `DEADLINE_PASSED`.
+    """
     started_at = await Now()
     retry = 0
     while True:
@@ -41,7 +44,7 @@ async def platform_token(resource: str, client_id: str, deadline: Deadline, *, r
 
 
 def _pause(status: int | None, retry: int, waited: float) -> float | None:
-    """Seconds before the next try; `None`: there is none."""
+    """Return the seconds before the next attempt. `None`: there is none."""
     if status == GONE:
         return GONE_PAUSE if waited + GONE_PAUSE <= GONE_SECONDS else None
     is_temporary = status in (PlatformTokenUnavailable.NO_ANSWER, 404, 429) or (status is not None and status >= 500)

@@ -1,4 +1,4 @@
-"""Service principals of the directory: an application's identity in the tenant."""
+"""Service principals: the identity of an app registration in the tenant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .client import Client, ask
 from .objects import Id, address, delete, directory_call, find_by_key, literal, select, upsert
 
 TAKEN: Final = "Request_MultipleObjectsWithSameKeyValue"
-"""The code for a principal that is there already; its status was 400 before it was 409."""
+"""The code if the service principal already exists. Its status used to be 400, and is now 409."""
 
 
 class _Principal(msgspec.Struct):
@@ -19,7 +19,10 @@ class _Principal(msgspec.Struct):
 
 
 async def ensure_principal(client: Client, client_id: str) -> str:
-    """The object id of an application's principal, which is made if it is not there; doing it again is harmless."""
+    """Return the object id of an app registration's service principal, and create it if it does not exist.
+
+    Can be repeated.
+    """
     body = {"appId": client_id}
     made = await upsert(client, "servicePrincipals", "appId", client_id, body, _Principal)
     if made is not None:
@@ -35,7 +38,7 @@ async def ensure_principal(client: Client, client_id: str) -> str:
 
 
 async def principal_of(client: Client, client_id: str) -> str | None:
-    """The object id of an application's principal; `None` if it does not show."""
+    """Return the object id of an app registration's service principal. `None` if it is not visible."""
     found = await find_by_key(client, "servicePrincipals", "appId", client_id, _Principal)
     if found is not None:
         return found.id
@@ -44,5 +47,5 @@ async def principal_of(client: Client, client_id: str) -> str | None:
 
 
 async def delete_principal(client: Client, object_id: str) -> bool:
-    """Move a principal to the deleted items; `False` if there is none."""
+    """Move a service principal to the deleted items. Return `False` if it does not exist."""
     return await delete(client, address(client, "servicePrincipals", object_id))

@@ -1,4 +1,4 @@
-"""What an application proves itself with: a row for each kind says how it is removed and what is said of it."""
+"""The kinds of credentials of app registrations: a row for each says how it is removed, and which errors it causes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ FEDERATED: Final = "federated_credential"
 CERTIFICATE: Final = "certificate"
 
 Look: TypeAlias = Callable[[Client, str, str], Program[bool]]
-"""Whether an application of an object id has one of that name."""
+"""Returns whether the app registration with an object id has one with that name."""
 Removal: TypeAlias = Callable[[Client, str, str, str], Program[bool]]
-"""Removes what an application of an object id has under a name, and an id if that is known; `False` if none shows."""
+"""Removes the credential with a name, and an id if known, from the app registration with an object id.
+
+Returns `False` if there is none.
+"""
 
 
 @frozen(kw_only=True)
 class Proof:
-    """A row: how one is removed and read back, and which errors say that it is fresh, or gone."""
+    """A row: how a credential is removed and read, and which errors mean that it is too new, or deleted."""
 
     remove: Removal
     stands: Look
@@ -35,9 +38,9 @@ class Proof:
 
 
 async def _remove_password(client: Client, object_id: str, name: str, key_id: str) -> bool:
-    """By its key id first, then all other passwords that have its display name.
+    """Remove a client secret by its key id, then all others with its display name.
 
-    A gateway that sends a request twice makes two passwords with one name, and only one key id is known.
+    A gateway that sends a request twice creates two secrets with the same name, and only one key id is known.
     """
     removed = bool(key_id) and await remove_password(client, object_id, key_id)
     more = bool(name) and await remove_named_passwords(client, object_id, name, but=key_id)

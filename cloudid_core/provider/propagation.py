@@ -1,6 +1,6 @@
-"""Fresh objects: errors that one may cause while it spreads through the provider, patience with them, and proof.
+"""New objects: the errors that they cause while they propagate through Azure, and retries until they have.
 
-They are recognised by status and code, never by their message: its wording changes.
+Errors are recognised by status and code, never by their message, whose wording changes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .retry import SHORTEST_TRY
 T = TypeVar("T")
 
 GRACE: Final = 120.0
-"""Seconds after which an object is no longer fresh, unless the declared settle time is shorter."""
+"""Seconds after which an object is no longer new, unless the declared settle time is shorter."""
 
 PAUSES: Final = Backoff(first=2.0, longest=10.0, growth=1.5)
 
@@ -30,21 +30,21 @@ _NOT_OURS: Final = (403, "Authorization_RequestDenied")
 _BUSY: Final = (409, "Directory_ConcurrencyViolation")
 
 WRONG_SUBJECT: Final = ("AADSTS700213", "AADSTS7002137", "AADSTS7002138")
-"""No federated credential has the subject; or one has, as a template; or in another case."""
+"""No federated credential has the subject, or it is a template, or differs in case."""
 
 
 def _of_tokens(*codes: str) -> frozenset[tuple[int, str]]:
-    """Errors of the token endpoint, also that there is no such application, or no principal for it."""
+    """Return the errors of the token endpoint, including those for a missing app registration or service principal."""
     codes = (*codes, "AADSTS700016", "AADSTS7000229")
     return frozenset((status, code) for status in (400, 401) for code in codes)
 
 
 class FreshObject(Enum):
-    """What a call wants, and of what; and the status and code of every error that may pass by itself."""
+    """A call for a new object, with the status and code of every error that may be temporary."""
 
-    APPLICATION = "anything of an application that was just made", {_NOT_THERE, _NOT_OURS, _BUSY}
+    APPLICATION = "anything of an app registration that was just created", {_NOT_THERE, _NOT_OURS, _BUSY}
     PRINCIPAL = (
-        "a principal for an application that was just made",
+        "a service principal for an app registration that was just created",
         {
             _NOT_THERE,
             _NOT_OURS,
@@ -54,19 +54,22 @@ class FreshObject(Enum):
             (409, "Request_MultipleObjectsWithSameKeyValue"),
         },
     )
-    MEMBERSHIP = "a membership for a principal that was just made", {_NOT_THERE, _BUSY}
+    MEMBERSHIP = "a group membership for a service principal that was just created", {_NOT_THERE, _BUSY}
     DIRECTORY_ROLE = (
-        "a directory role or an app role for a principal that was just made",
+        "a directory role or an app role for a service principal that was just created",
         {_NOT_THERE, _BUSY, (400, "Request_BadRequest")},
     )
-    ASSIGNMENT = "a role assignment for a principal that was just made", {(400, "PrincipalNotFound")}
-    SECRET = "a token for a secret that was just made", {(401, "AADSTS7000215"), *_of_tokens()}  # wrong secret
+    ASSIGNMENT = "a role assignment for a service principal that was just created", {(400, "PrincipalNotFound")}
+    SECRET = (
+        "a token for a client secret that was just created",
+        {(401, "AADSTS7000215"), *_of_tokens()},
+    )  # wrong secret
     FEDERATION = (
-        "a token for a federated credential that was just made",
+        "a token for a federated credential that was just created",
         _of_tokens("AADSTS70021", "AADSTS700211", *WRONG_SUBJECT),  # none at all, of the issuer, of the subject
     )
     CERTIFICATE = "a token for a certificate that was just registered", _of_tokens("AADSTS700027")  # no such key
-    SHARED = "a change of an application that others change at the same time", {_BUSY}
+    SHARED = "a change of an app registration while others change it", {_BUSY}
 
     @property
     def errors(self) -> Set[tuple[int, str]]:
@@ -75,16 +78,16 @@ class FreshObject(Enum):
 
 
 def is_transient(family: FreshObject, problem: ProviderProblem) -> bool:
-    """Whether an error is one that a fresh object may cause."""
+    """Return whether a new object can cause an error."""
     return (problem.status, problem.code) in family.errors
 
 
 async def retry_while_propagating(
     client: Client, attempt: Callable[[], Program[T]], *, family: FreshObject, made_at: Instant
 ) -> T:
-    """The answer of an attempt, which is repeated while it fails as it may with an object made at that time.
+    """Repeat an attempt while it fails as expected for an object of this age, and return its result.
 
-    Raises the last `ProviderProblem` when the object is no longer fresh, or no time is left for another attempt.
+    Raise the last `ProviderProblem` if the object is no longer new, or no time is left for another attempt.
     """
     grace = min(GRACE, client.settings.settle_time)
     retries = 0
@@ -98,9 +101,9 @@ async def retry_while_propagating(
 
 
 async def prove(client: Client) -> None:
-    """Get an access token with what a client proves itself with, which may be so new that it is not accepted yet.
+    """Request an access token with a credential that may be too new to be accepted.
 
-    Nothing keeps the token, and a refusal is not noted as one of the mount. Raises what the token endpoint answers.
+    The token is not cached, and a refusal is not noted for the mount. Raise what the token endpoint answers.
     """
     family = FreshObject.FEDERATION if client.credentials.assertions else FreshObject.SECRET
     scope = client.cloud.resource_scope
@@ -108,7 +111,7 @@ async def prove(client: Client) -> None:
 
 
 async def pause(client: Client, n: int = 1) -> bool:
-    """Wait before the n-th retry; `False`, at once, when the deadline leaves no time to try again after that."""
+    """Wait before the n-th retry. Return `False` immediately if the deadline leaves no time for it."""
     pause = await PAUSES.draw(n)
     if await Now() + pause + SHORTEST_TRY > client.deadline.at:
         return False
@@ -117,10 +120,10 @@ async def pause(client: Client, n: int = 1) -> bool:
 
 
 async def wait_until_proven(client: Client, credentials: Credentials, family: FreshObject, *, needed: int = 1) -> bool:
-    """Whether the token endpoint accepts credentials `needed` times in a row, before the client's deadline passes.
+    """Return whether the token endpoint accepts a credential `needed` times in a row before the client's deadline.
 
-    It is asked again and again: its servers learn of them one after the other. Raises what it answers but that it does
-    not know them or the application; no token that it answers is used.
+    Several calls are needed because the endpoint's servers learn of credentials one after the other. Raise its errors,
+    except that the credential or the app registration is unknown. The tokens are not used.
     """
     bearer = replace(client, credentials=credentials)
     in_a_row = 0

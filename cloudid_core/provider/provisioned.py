@@ -1,9 +1,9 @@
-"""What a record has provisioned at the provider, and how it is removed.
+"""The objects of a record in Azure, and how they are removed.
 
-A lease lists the objects that were made for it, an intent those that may have been made. Both are removed in the same
-way. The secret goes first, so that nobody can use what is still being removed. Each step has its own share of the time:
-one that fails or hangs does not keep the others waiting. Removal is idempotent. An object that the provider does not
-find counts as gone only when the directory's settle time has passed since it may have been made.
+A lease lists the objects that were created for it, and an intent those that may have been created. Both are removed in
+the same way. The secret is removed first, so that it cannot be used while the rest is removed. Each step has its own
+share of the time, so a step that fails or hangs does not block the others. Removal is idempotent. An object that Azure
+does not find counts as deleted only if the settle time has passed since it may have been created.
 """
 
 from __future__ import annotations
@@ -28,61 +28,64 @@ from .principals import delete_principal, principal_of
 from .proofs import PROOFS, SECRET
 
 LANES: Final = 8
-"""How many objects of one step are removed at the same time."""
-UNSETTLED: Final = "not found yet: the directory may not show it before its settle time has passed"
+"""Maximum number of objects of one step that are removed concurrently."""
+UNSETTLED: Final = "not found yet: Azure may show it only after the settle time"
 SECRET_STEP: Final = "secret"
-IDS_FOUND: Final = "its ids were found and are written down before it is removed"
+IDS_FOUND: Final = "its ids were found and must be stored before it is removed"
 
 
 @frozen(kw_only=True)
 class Provisioned:
-    """Objects at the provider.
+    """Objects in Azure.
 
-    An application of ours is known by its unique name from the start, and by its ids once an answer came. A password is
-    known by its display name, and by its key id once an answer came.
+    An app registration that cloudid created is known by its unique name from the start, and by its ids after the
+    response. A client secret is known by its display name, and by its key id after the response.
     """
 
     made_at: Instant
     tenant: str = ""
-    """The directory that they are in, where that is known."""
+    """Their tenant, if it is known."""
     unique_name: str = ""
     application_id: str = ""
     client_id: str = ""
     audience: str = ""
-    """The sign-in audience that the application was given. Empty: none was sent, or it is not known to be there."""
+    """The sign-in audience of the app registration. Empty: none was sent, or it may not have been applied."""
     principal_id: str = ""
     member_id: str = ""
-    """The principal that has the memberships. It is removed only if it is also `principal_id`."""
+    """The service principal with the memberships. It is removed only if it is also `principal_id`."""
     assignments: tuple[str, ...] = ()
     definitions: tuple[str, ...] = ()
-    """The ids of the role definitions that `assignments` were made with, in their order."""
+    """The ids of the role definitions of `assignments`, in the same order."""
     groups: tuple[str, ...] = ()
     directory_roles: tuple[str, ...] = ()
     app_roles: tuple[str, ...] = ()
     password_on: str = ""
-    """The object id of the application that has the password: `application_id`, or one that is not removed."""
+    """The object id of the app registration with the client secret:
+
+    `application_id`, or an existing one that is kept.
+    """
     password_name: str = ""
     password_key_id: str = ""
     proof: str = SECRET
-    """Whether it is a password or another of `PROOFS`: all have a name and an id."""
+    """The kind of credential, from `PROOFS`. All kinds have a name and an id."""
     purge: bool = False
     to_purge: tuple[str, ...] = ()
     deleted_at: Instant = 0.0
-    """When the latest of `to_purge` was deleted: it may not show among the deleted items yet."""
+    """When the latest of `to_purge` was deleted. It may not be visible in the deleted items yet."""
 
     @property
     def memberships(self) -> Mapping[str, tuple[str, ...]]:
-        """Those that it has, by their kinds."""
+        """Return its memberships by kind."""
         return {kind: ids for kind in MEMBERSHIPS if (ids := getattr(self, kind))}
 
     def with_memberships(self, memberships: Mapping[str, tuple[str, ...]]) -> Provisioned:
-        """The same with these memberships of their kinds."""
+        """Return a copy with these memberships."""
         changes: dict[str, Any] = dict(memberships)
         return evolve(self, **changes)
 
     @property
     def may_sign_in(self) -> bool:
-        """Whether there may be a secret, or an application that has one."""
+        """Return whether there may be a secret, or an app registration with one."""
         return bool(self.password_on or self.application_id or self.unique_name)
 
     @property
@@ -100,7 +103,7 @@ class Provisioned:
 
 @frozen
 class Removal:
-    """What is left after an attempt, and why: calls that failed, and objects that may not show yet."""
+    """What remains after an attempt, and why: failed calls, and objects that may not be visible yet."""
 
     left: Provisioned
     failures: tuple[tuple[str, CloudidError], ...] = ()
@@ -112,24 +115,24 @@ class Removal:
 
     @property
     def retry_after(self) -> float | None:
-        """The longest time that Azure asked to wait, in seconds."""
+        """Return the longest pause that Azure requested, in seconds."""
         asked = [failure.retry_after for _, failure in self.failures if isinstance(failure, ProviderProblem | Refused)]
         return max((seconds for seconds in asked if seconds is not None), default=None)
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the secret is dead and every deletion was accepted, by itself or with what the object belonged to.
+        """Return whether the secret is invalid and Azure has accepted every deletion.
 
-        Objects may wait for the settle time.
+        A deletion may be included in that of a parent object. Objects may still wait for the settle time.
         """
         failed = {what for what, _ in self.failures}
         return self.left.is_empty or not (self.left.password_on or failed - {SECRET_STEP})
 
 
 async def remove(client: Client, provisioned: Provisioned, *, settled: bool) -> Removal:
-    """Remove secret, assignments, memberships, principal and application, then purge what is to be purged.
+    """Remove secret, assignments, memberships, service principal and app registration, then purge deleted items.
 
-    `settled`: what the provider does not find is not there.
+    `settled`: objects that Azure does not find do not exist.
     """
     attempt = _Attempt(client, provisioned, settled=settled)
     await attempt.remove_secret()
@@ -148,7 +151,7 @@ async def remove(client: Client, provisioned: Provisioned, *, settled: bool) -> 
 
 @define
 class _Attempt:
-    """One attempt: what is still left, and what went wrong so far."""
+    """One attempt: what still remains, and the failures so far."""
 
     client: Client
     left: Provisioned
@@ -188,7 +191,7 @@ class _Attempt:
                 self.left = _without_password(left)
 
     async def find_ids(self) -> None:
-        """Look up the ids of an application, and of its principal, whose answers were lost."""
+        """Look up the ids of an app registration and its service principal whose responses were lost."""
         if not self._has_unknown_ids:
             return
         client, left = await self._share(), self.left
@@ -208,7 +211,10 @@ class _Attempt:
             self.failures.append(("application", failure))
 
     async def remove_assignments(self) -> None:
-        """Remove our assignments, and those that others made for a principal of ours: Azure would keep them."""
+        """Remove role assignments, including those that others created.
+
+        Azure would keep them after the service principal is deleted.
+        """
         left = self.left
         others: list[str] = []
         if left.principal_id and left.assignments:
@@ -233,7 +239,10 @@ class _Attempt:
             self.left = evolve(await self._deleted(principal_id), principal_id="", member_id=member_id)
 
     async def delete_application(self) -> None:
-        """Delete the application. Its password ends with it, and memberships end with their principal."""
+        """Delete the app registration.
+
+        Its client secrets, and the memberships of its service principal, end with it.
+        """
         left = self.left
         if left.application_id:
             deletion = delete_application(await self._share(), left.application_id)
@@ -269,7 +278,7 @@ class _Attempt:
         self.found_ids = True
 
     async def _share(self) -> Client:
-        """The client for the next step. It has an equal share of the time that is left."""
+        """Return the client for the next step, with an equal share of the remaining time."""
         now = await Now()
         share = max(0.0, self.client.deadline.at - now) / max(1, self.steps_left)
         self.steps_left -= 1
@@ -283,7 +292,7 @@ class _Attempt:
         *,
         settled: bool | None = None,
     ) -> tuple[str, ...]:
-        """Remove several objects, a few at a time; those that may still be there."""
+        """Remove several objects, a few concurrently. Return those that may still exist."""
         if not objects:
             return ()
         client = await self._share()
@@ -299,7 +308,7 @@ class _Attempt:
         return tuple(one for one in objects if one not in gone)
 
     async def _try_remove(self, what: str, removal: Program[bool], *, settled: bool | None = None) -> bool:
-        """Whether an object is certainly gone. A failure is noted."""
+        """Return whether an object is definitely deleted. A failure is noted."""
         try:
             removed = await removal
         except CloudidError as failure:
@@ -312,7 +321,7 @@ class _Attempt:
         return False
 
     async def _deleted(self, object_id: str) -> Provisioned:
-        """What is left after an object was moved to the deleted items."""
+        """Return what remains after an object was moved to the deleted items."""
         if not self.left.purge:
             return self.left
         return evolve(self.left, to_purge=(*self.left.to_purge, object_id), deleted_at=await Now())

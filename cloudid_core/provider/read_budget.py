@@ -1,9 +1,9 @@
-"""The read budget: how often this node may read from the provider's resource manager.
+"""The read budget: how often this node may read from Azure Resource Manager.
 
-The resource manager admits so many reads of each subscription: a bucket of tokens, which fills up at a steady rate. Who
-finds it empty waits in line for the next token, and is refused at once when that would come too late. Nodes share the
-bucket in equal parts without telling each other: each knows how many there are. What the provider says of the bucket
-can only lower what is thought to be in it.
+Azure Resource Manager limits the reads of each subscription with a token bucket. A caller who finds the bucket empty
+waits in line for the next token, and is refused immediately if that would take too long. Nodes share the bucket in
+equal parts without communicating, because each knows how many nodes there are. Azure's responses can only lower the
+estimate of what is in the bucket.
 """
 
 from __future__ import annotations
@@ -25,23 +25,26 @@ from .retry import SHORTEST_TRY
 from .single_flight import BaseClient, Flight
 
 BURST_SECONDS: Final = 9.0
-"""A full bucket holds what flows into it in this time: a second's tokens less than the provider's, so that reads
-find one too that come closer together than they were sent."""
+"""Seconds in which a full bucket fills up.
+
+The bucket holds the tokens of one second less than Azure's, so that reads are admitted even if they arrive closer
+together than they were sent.
+"""
 
 NO_HINT: Final = 1.0
-"""Seconds for which nobody reads after an answer 429 that does not say for how long."""
+"""Seconds without any read after a 429 that does not say how long to wait."""
 
 MOST_CLOSED: Final = 300.0
-"""Seconds after which a read is tried again, however long the provider asks to wait."""
+"""Maximum seconds after which a read is retried, however long Azure asks to wait."""
 
 SUBSCRIPTION_CODES: Final = frozenset({"SubscriptionRequestsThrottled", "TenantRequestsThrottled"})
-"""Of an answer 429 that is about more than one resource or type of resource."""
+"""Codes of a 429 that is about more than one resource or type of resource."""
 
 REMAINING: Final = ("x-ms-ratelimit-remaining-subscription-reads", "x-ms-ratelimit-remaining-subscription-global-reads")
-"""Headers that say how many reads would still be admitted."""
+"""Headers with the number of reads that are still allowed."""
 
 LOOK_PAUSE: Final = 1.0
-"""Seconds before its turn at which one who waits stops to look, ever more often, whether the line moves faster."""
+"""Seconds before its turn when a waiting caller starts to check more often whether the line moves faster."""
 
 _COUNT: Final = re.compile(r"[0-9]{1,9}")
 _SUBSCRIPTION: Final = re.compile(r"/subscriptions/([^/?]+)", re.IGNORECASE)
@@ -51,25 +54,25 @@ SHORTEST_PAUSE: Final = 1e-3
 
 
 IsOver: TypeAlias = Callable[[Instant], bool]
-"""Whether at this instant a read is not needed any more."""
+"""Returns whether a read is no longer needed at an instant."""
 
 
 class ReadBudget:
-    """The bucket of one subscription. Whoever reads takes a number, and goes when as many tokens have flowed in."""
+    """The bucket of one subscription. A reader takes a number, and proceeds when as many tokens have accumulated."""
 
     def __init__(self) -> None:
         self._rate = 0.0
         self._flowed = 0.0
-        """How many tokens there ever were. Who has a number beyond it waits."""
+        """How many tokens have accumulated in total. Callers with a higher number wait."""
         self._taken = 0
         """How many numbers were taken."""
         self._given_up: list[int] = []
-        """Numbers that nobody waits with any more, in order."""
+        """Sorted numbers of callers who gave up."""
         self._at: Instant = 0.0
         self._closed_until: Instant = 0.0
 
     def flow(self, rate: float, now: Instant) -> None:
-        """Let tokens flow in until now, and so many a second from now on."""
+        """Add the tokens that have accumulated until now, and set the rate from now on."""
         if not self._rate:
             self._flowed, self._at = rate * BURST_SECONDS, now
         elif now < self._at:  # the clock was put back
@@ -82,41 +85,44 @@ class ReadBudget:
         self._lower_to(max(1.0, rate * BURST_SECONDS))
 
     def opens_at(self, number: int) -> Instant:
-        """When it is the turn of a number, if nothing comes between. Nobody's turn is while the provider is closed."""
+        """Return when a number's turn comes if nothing else happens.
+
+        No caller proceeds while Azure has blocked reads.
+        """
         missing = number + 1 - bisect_left(self._given_up, number) - self._flowed
         return max(self._at, self._closed_until) + max(0.0, missing) / self._rate
 
     @property
     def next_opens_at(self) -> Instant:
-        """When it is the turn of who comes next."""
+        """Return when the next caller may proceed."""
         return self.opens_at(self._taken)
 
     def left(self, now: Instant) -> float:
-        """How many reads may be sent at once; below 0: so many wait."""
+        """Return how many reads may be sent immediately. Negative: so many are waiting."""
         self.flow(self._rate, now)
         return self._flowed + len(self._given_up) - self._taken
 
     def take(self) -> int:
-        """The next number."""
+        """Return the next number."""
         self._taken += 1
         return self._taken - 1
 
     def take_first(self) -> int:
-        """A number ahead of all who wait, who move back by one."""
+        """Return a number before all waiting callers, who move back by one."""
         if self._taken + 1 <= self._flowed:
             return self.take()
         self._flowed -= 1
         return floor(self._flowed)
 
     def give_up(self, number: int) -> None:
-        """Nobody waits with this number any more; those behind it move up."""
+        """Give up a number, so that the callers after it move up."""
         insort(self._given_up, number)
 
     def heed(self, answer: HttpResponse, now: Instant) -> None:
-        """Lower the budget to what an answer says of it.
+        """Lower the budget according to a response.
 
-        An answer 429 may be about one machine, or one type of resource, whose reads are counted besides: it ends all
-        reads for a while only if it says that it is about the subscription.
+        A 429 may be about one machine, or one type of resource, whose reads are limited separately. It blocks all reads
+        for a while only if it says that it is about the subscription.
         """
         texts = [answer.headers.get(name, "") for name in REMAINING]
         remaining = min((int(text) for text in texts if _COUNT.fullmatch(text)), default=None)
@@ -139,14 +145,14 @@ def _never(_: Instant) -> bool:
 
 @frozen
 class Line:
-    """Where a client's reads below a path of the resource manager wait for their turn."""
+    """Where a client's reads below a path of Azure Resource Manager wait for their turn."""
 
     client: BaseClient
     cloud: Cloud
     path: str
 
     def budget(self, now: Instant) -> ReadBudget | None:
-        """The budget as it is now; `None` if reads are not limited."""
+        """Return the current budget. `None` if reads are not limited."""
         rate, budgets = self._rate, self.client.caches.read_budgets
         if not rate:
             return None
@@ -159,7 +165,7 @@ class Line:
         return budget
 
     async def admit(self, *, is_repeated: bool) -> None:
-        """Wait until a read may be sent. Who has begun is not sent back to the end: it goes before all who have not."""
+        """Wait until a read may be sent. A flight that has already started goes before all that have not."""
         flight = self.client.flight
         if flight is None:
             await self._wait(is_first=is_repeated)
@@ -170,13 +176,13 @@ class Line:
             flight.has_begun = True
 
     async def begin(self, *, is_first: bool = False, is_over: IsOver = _never) -> None:
-        """Wait until the first read of a flight may be sent, or is not needed any more."""
+        """Wait until the first read of a flight may be sent, or is no longer needed."""
         flight = self.client.flight
         assert flight is not None
         flight.has_begun = flight.is_admitted = await self._wait(is_first=is_first, is_over=is_over)
 
     async def _wait(self, *, is_first: bool, is_over: IsOver = _never) -> bool:
-        """Whether it is the turn, and not over."""
+        """Return whether it is its turn, and not over."""
         now = await Now()
         budget = self.budget(now)
         if is_over(now):
@@ -203,7 +209,7 @@ class Line:
         return True
 
     async def heed(self, answer: HttpResponse) -> None:
-        """Lower the budget to what an answer says of it."""
+        """Lower the budget according to a response."""
         if answer.status == 429 or any(name in answer.headers for name in REMAINING):
             now = await Now()
             budget = self.budget(now)
@@ -211,7 +217,7 @@ class Line:
                 budget.heed(answer, now)
 
     def require_patience(self, key: str, now: Instant) -> None:
-        """Refuse with `PROVIDER_THROTTLED` what cannot be answered in time: by the flight of a key, or a new one."""
+        """Refuse with `PROVIDER_THROTTLED` if a look-up cannot finish in time, by the flight of a key or a new one."""
         budget = self.budget(now)
         if budget is not None:
             flight: Flight | None = self.client.caches.flights.get(key)

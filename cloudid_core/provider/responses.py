@@ -1,4 +1,4 @@
-"""Answers of the provider: read by their shape, and their errors by status and code."""
+"""Responses of Azure: decoded by type, and their errors read by status and code."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 LARGEST: Final = 4 * 2**20
-"""The largest body, in bytes, that is read, compressed or not. How deep it may be nested is bounded by the decoder."""
+"""Maximum size of a body in bytes, compressed or not. The decoder limits its nesting."""
 
 NONSENSE: Final = "nonsense"
-"""The code of an answer that is not what we asked for."""
+"""The code of an invalid response."""
 
 _GZIP: Final = b"\x1f\x8b"
-"""How gzip starts, and no JSON text (RFC 1952 section 2.3.1)."""
+"""The first bytes of gzip, and of no JSON text (RFC 1952 section 2.3.1)."""
 
 _GZIP_FORMAT: Final = zlib.MAX_WBITS | 16
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _REQUEST_IDS: Final = ("x-ms-request-id", "request-id")
 CLIENT_REQUEST_ID: Final = "client-request-id"
-"""The header with our own id of a request, in the request and in its answer."""
+"""The header with the client's id of a request, in the request and in its response."""
 
 
 def read(response: HttpResponse, form: type[T]) -> T:
-    """The body as JSON of a shape (a `msgspec.Struct`, or any type that msgspec knows); a problem otherwise.
+    """Decode the body as JSON of a type (a `msgspec.Struct`, or any type that msgspec knows).
 
-    A gzipped body is understood although we do not ask for one: proxies compress what they were not asked to.
+    Raise a problem if it differs.
+
+    A gzipped body is accepted although none is requested, because some proxies compress anyway.
     """
     try:
         return msgspec.json.decode(_plain(response.body), type=form)
@@ -46,7 +48,7 @@ def read(response: HttpResponse, form: type[T]) -> T:
 
 
 def _plain(body: bytes) -> bytes:
-    """The body without its compression. Raises `ValueError` if it is too large, or no whole gzip file."""
+    """Return the body without its compression. Raise `ValueError` if it is too large, or not a complete gzip file."""
     if len(body) > LARGEST:
         raise ValueError("too large")
     if not body.startswith(_GZIP):
@@ -57,14 +59,14 @@ def _plain(body: bytes) -> bytes:
     except zlib.error:
         raise ValueError("not gzip") from None
     if len(plain) > LARGEST or not decompressor.eof or decompressor.unused_data:
-        raise ValueError("too large, cut off, or followed by something else")
+        raise ValueError("too large, truncated, or followed by other data")
     return plain
 
 
 def unverified_claims(token: Secret, form: type[T]) -> T | None:
-    """The claims of an access token that was given to us; `None` if they cannot be read.
+    """Return the claims of the service's own access token. `None` if they cannot be read.
 
-    It came from the provider or the platform and is not trusted with anything here: its signature is not verified.
+    The token came from Azure or the platform, and nothing relies on its claims: its signature is not verified.
     """
     try:
         payload = token.reveal().split(".")[1]
@@ -74,7 +76,7 @@ def unverified_claims(token: Secret, form: type[T]) -> T | None:
 
 
 async def unless(is_expected: Callable[[ProviderProblem], bool], work: Program[T], otherwise: U) -> T | U:
-    """The answer of a program, or `otherwise` where the provider answers with an error that is expected."""
+    """Return the result of a program, or `otherwise` if Azure answers with an expected error."""
     try:
         return await work
     except ProviderProblem as problem:
@@ -84,22 +86,22 @@ async def unless(is_expected: Callable[[ProviderProblem], bool], work: Program[T
 
 
 def is_absent(problem: ProviderProblem) -> bool:
-    """Whether the provider says that something is not there. A 404 without a code may be a proxy's."""
+    """Return whether Azure answers that an object does not exist. A 404 without a code may come from a proxy."""
     return problem.status == 404 and problem.code != ""
 
 
 def nonsense(response: HttpResponse | None = None) -> ProviderProblem:
-    """The problem of an answer that makes no sense, whatever its status said."""
+    """Return the problem of an invalid response, whatever its status."""
     if response is None:
         return ProviderProblem(200, NONSENSE)
     return ProviderProblem(response.status, NONSENSE, _request_id(response), client_request_id=_own_id(response))
 
 
 def problem_of(response: HttpResponse, now: Instant) -> ProviderProblem:
-    """The problem that an error answer reports.
+    """Return the problem in an error response.
 
-    Its code is `error.code`, or `code` where a service leaves out the `error` around it; of the token endpoint
-    "AADSTS…", else its `error`.
+    Its code is `error.code`, or `code` if a service omits the enclosing `error`. For the token endpoint it is
+    "AADSTS…", or else its `error`.
     """
     asked = retry_after(response.headers, now)
     return ProviderProblem(response.status, _code(response), _request_id(response), asked, _own_id(response))

@@ -1,4 +1,4 @@
-"""Retries: which calls are tried again, and after how long."""
+"""Retries: which calls are retried, and after how long."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ..backoff import Backoff
 from ..effects import Instant
 
 RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504})
-"""Statuses after which an idempotent call is tried again."""
+"""Statuses after which an idempotent call is retried."""
 
 NOT_DONE: Final = frozenset({429, 503})
-"""Those of them that say for certain that nothing was done: any call is tried again."""
+"""Statuses which mean that definitely nothing was done: every call is retried."""
 
 SHORTEST_TRY: Final = 0.5
-"""Seconds that must be left for a retry to be worth starting."""
+"""Minimum remaining seconds for a retry."""
 
 LONGEST_HINT: Final = 24 * 3600.0
-"""Seconds. A longer `Retry-After` counts as this: too long for any call, which then gives up."""
+"""Maximum seconds of `Retry-After`. A longer pause is too long for any call, which then gives up."""
 
 _MILLISECONDS: Final = ("retry-after-ms", "x-ms-retry-after-ms")
 _NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
@@ -33,14 +33,17 @@ _LONGEST_DATE: Final = 64
 
 @frozen(kw_only=True)
 class RetryPolicy:
-    """How often a call is tried again, and the shortest and longest pause before that, in seconds."""
+    """How often a call is retried, and the shortest and longest pause before a retry, in seconds."""
 
     max_retries: int = 3
     retry_delay: float = 4.0
     max_retry_delay: float = 60.0
 
     def pause(self, n: int, chance: float) -> float:
-        """Seconds before the n-th retry (from 1): doubled each time, ±20 % for a chance from 0 to 1."""
+        """Return the seconds before the n-th retry, counted from 1.
+
+        They double each time, and vary by ±20 % for a random number from 0 to 1.
+        """
         return min(Backoff(first=self.retry_delay, longest=inf).pause(n, chance), self.max_retry_delay)
 
 
@@ -48,12 +51,12 @@ NO_RETRY: Final = RetryPolicy(max_retries=0)
 
 
 def is_uncertain(status: int) -> bool:
-    """Whether an answer leaves open if the call was carried out."""
+    """Return whether it is unknown, after a response, if the call was executed."""
     return status == 408 or (status >= 500 and status not in NOT_DONE)
 
 
 def retry_after(headers: Mapping[str, str], now: Instant) -> float | None:
-    """Seconds that the provider asks us to wait: the first believable one of its three headers.
+    """Return the pause that Azure requested, in seconds: the first plausible value of its three headers.
 
     `Retry-After` holds seconds or an HTTP date (RFC 9110 section 10.2.3), the others milliseconds.
     """
@@ -68,7 +71,7 @@ def _number(text: str, unit: float) -> float | None:
 
 
 def _until(date: str, now: Instant) -> float | None:
-    """Seconds until an HTTP date, 0 when it is past."""
+    """Return the seconds until an HTTP date, or 0 if it is past."""
     if not date or len(date) > _LONGEST_DATE:
         return None
     try:

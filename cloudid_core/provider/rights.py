@@ -1,4 +1,4 @@
-"""What credentials hold: the application that they belong to, and the rights of its principal."""
+"""The rights of credentials: their app registration, and what was assigned to its service principal."""
 
 from __future__ import annotations
 
@@ -12,20 +12,24 @@ from .provisioned import Provisioned
 
 @frozen(kw_only=True)
 class Rights:
-    """An application and what the service gave its principal: role assignments as pairs of a scope and the id of a
-    definition, and memberships by their kinds. Only an application that the service did not make has an
-    `application_id`.
+    """An app registration and what cloudid assigned to its service principal.
+
+    Role assignments are pairs of a scope and the id of a role definition, and memberships are listed by kind.
+    `application_id` is set only for an app registration that cloudid did not create.
     """
 
     client_id: str = ""
-    """Empty while the application is still to be made."""
+    """Empty until the app registration is created."""
     application_id: str = ""
     assignments: tuple[tuple[str, str], ...] = ()
     memberships: Mapping[str, tuple[str, ...]] = field(factory=dict)
 
 
 def rights_made(provisioned: Provisioned) -> Rights | None:
-    """What an application of its own gives a lease. `None`: its record does not say which definitions are assigned."""
+    """Return the rights that a lease's own app registration has.
+
+    `None`: its record does not list the role definitions.
+    """
     if len(provisioned.definitions) != len(provisioned.assignments):
         return None
     scopes = map(scope_of_assignment, provisioned.assignments)

@@ -1,7 +1,7 @@
-"""Signing keys: a tenant's issuers and public keys, cached so that no flood of logins becomes a flood of requests.
+"""Signing keys: a tenant's issuers and public keys, cached so that a flood of logins causes few requests.
 
-There is at most one refresh cycle in 30 s for each tenant of a cloud, whatever it is asked for and however it ends.
-What a refresh cannot replace is kept for 24 h.
+There is at most one refresh cycle in 30 s for each tenant of a cloud, whatever its reason and outcome. If a refresh
+fails, the previous keys are used for up to 24 h.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from .single_flight import once
 from .troubles import Calls, Family
 
 REST: Final = 30.0
-"""Seconds from the start of a refresh cycle to the earliest start of the next."""
+"""Minimum seconds between the starts of two refresh cycles."""
 
 REFRESH_AGE: Final = 3600.0
-"""Age in seconds at which a set is refreshed ahead."""
+"""Age in seconds at which a set is refreshed in advance."""
 
 LONGEST_USE: Final = 24 * 3600.0
-"""Age in seconds at which a set is no longer used, and at which a set that no login used is forgotten."""
+"""Age in seconds at which a set is no longer used, and at which an unused set is dropped."""
 
 NEWER_KEYS_SECONDS: Final = 5.0
-"""How long a login waits for a key that the set lacks: its `kid` is not proven, and anyone can make one up."""
+"""Maximum wait of a login for a missing key. Its `kid` is not verified, and anyone can make one up."""
 
 NOTE_USE: Final = 600.0
 
 
 @frozen(kw_only=True)
 class KeySet:
-    """What a tenant's tokens are verified with. `generation` changes with every change of its content."""
+    """The keys that verify a tenant's tokens. `generation` changes whenever the contents change."""
 
     tenant_id: str
     issuers: frozenset[str]
@@ -56,7 +56,7 @@ class KeySet:
 
 @frozen(kw_only=True)
 class _State:
-    """What the cache knows of a tenant. `under_way`: a cycle has started and has not ended."""
+    """The cache's state for a tenant. `under_way`: a cycle is running."""
 
     cloud: Cloud
     tenant: str
@@ -79,7 +79,7 @@ class _State:
         return self.tried_at is not None and 0 <= now - self.tried_at < REST
 
     def cached_or_refuse(self, now: Instant) -> KeySet:
-        """What there is without a refresh."""
+        """Return the cached keys, without a refresh, or refuse."""
         keys = self.usable(now)
         if keys is None:
             raise Refused(self.failure, retry_after=REST)
@@ -87,14 +87,14 @@ class _State:
 
 
 def known_keys(client: Client, now: Instant) -> KeySet | None:
-    """What `signing_keys` would say at once; `None` if it would have to ask."""
+    """Return the cached `signing_keys`. `None` if Azure would have to be called."""
     return _note_use(client, now).usable(now)
 
 
 async def signing_keys(client: Client) -> KeySet:
-    """The key set of the client's tenant (an id or a domain), from the cache where possible.
+    """Return the key set of the client's tenant (an id or a domain), from the cache if possible.
 
-    Raises what `discover` raises, and `Refused` while a failed attempt is less than 30 s old.
+    Raise what `discover` raises, and `Refused` while a failed attempt is less than 30 s old.
     """
     now = await Now()
     state = _note_use(client, now)
@@ -102,9 +102,10 @@ async def signing_keys(client: Client) -> KeySet:
 
 
 async def refreshed_for(client: Client, kid: str) -> KeySet:
-    """As `signing_keys`, after a refresh if the cached set lacks `kid` and no refresh was tried in the last 30 s.
+    """Return `signing_keys`, after a refresh if the cached set lacks `kid` and no refresh was tried in the last 30 s.
 
-    Returns the cached set when the refresh takes longer than `NEWER_KEYS_SECONDS`; it goes on for later logins.
+    If the refresh takes longer than `NEWER_KEYS_SECONDS`, return the cached set; the refresh continues for later
+    logins.
     """
     now = await Now()
     state = _note_use(client, now)
@@ -123,7 +124,10 @@ async def refreshed_for(client: Client, kid: str) -> KeySet:
 
 
 async def refresh_ahead(settings: Settings, caches: Caches) -> None:
-    """Refresh every set in use that is due, so that no login has to wait for it. A failure leaves the set as it is."""
+    """Refresh every set in use that is due, so that no login has to wait for it.
+
+    After a failure the set is unchanged.
+    """
     now = await Now()
     cache = caches.signing_keys
     states: list[_State] = [state for key in cache if (state := cache.get(key))]
@@ -144,7 +148,7 @@ async def _try_refresh(settings: Settings, caches: Caches, state: _State, deadli
 
 
 def _note_use(client: Client, now: Instant) -> _State:
-    """What is known of the client's tenant."""
+    """Return the state for the client's tenant, and note its use."""
     cache = client.caches.signing_keys
     tenant = client.tenant.lower()
     state: _State | None = cache.peek((client.cloud, tenant))
@@ -158,7 +162,7 @@ def _note_use(client: Client, now: Instant) -> _State:
 
 
 async def _refresh(settings: Settings, caches: Caches, state: _State, deadline: Deadline) -> KeySet:
-    """The set after a refresh cycle, or what is left over while cycles rest. A cycle that is under way is joined."""
+    """Return the set after a refresh cycle, or the previous set if it is too early. Join a running cycle."""
     now = await Now()
     if state.is_cooling_down(now) and not state.under_way:
         return state.cached_or_refuse(now)
@@ -191,7 +195,7 @@ async def _cycle(settings: Settings, caches: Caches, state: _State, deadline: De
 
 
 def _update(caches: Caches, state: _State, **changes: Any) -> _State:
-    """What the cache knows by now (`state`, if it forgot), with changes."""
+    """Return the cache's current state (or `state`, if it was dropped), with changes."""
     cache = caches.signing_keys
     state = evolve(cache.get(state.key) or state, **changes)
     cache.put(state.key, state)

@@ -1,8 +1,8 @@
-"""Single flight: work that is done once for all who ask for it at the same time.
+"""Single flight: do work once for all callers that need it at the same time.
 
-A look-up at the provider may pause before it tries a failed call again, and the provider may recover in the meantime.
-All whose deadline is too early to wait for the end of the pause share one attempt without retries. If that fails, they
-fail too, until the pause ends.
+A look-up in Azure may pause before it retries a failed call, and Azure may recover in the meantime. All callers whose
+deadline is before the end of the pause share one attempt without retries. If that attempt fails, they fail too, until
+the pause ends.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ GRACE: Final = 1.0
 
 @define(eq=False)
 class Pause:
-    """The time before a look-up tries a failed call again."""
+    """The time before a look-up retries a failed call."""
 
     until: Instant
     failures: dict[str, CloudidError] = field(factory=dict)
-    """Why the attempts that were made in it failed, by the keys of their look-ups."""
+    """Why the attempts during it failed, by the keys of their look-ups."""
 
 
 @define(eq=False)
 class Flight:
-    """A look-up that is under way."""
+    """A running look-up."""
 
     pause: Pause | None = None
     """Its latest one."""
     waits_for: str = ""
-    """The key of another look-up whose answer it needs first."""
+    """The key of another look-up whose result it needs first."""
     turn_at: Instant = 0.0
-    """When it can read from the resource manager."""
+    """When it can read from Azure Resource Manager."""
     is_admitted: bool = False
-    """It has waited for its turn, and not read yet."""
+    """It has waited for its turn, but not read yet."""
     has_begun: bool = False
     """It has had its turn."""
 
 
 class BaseClient(msgspec.Struct, frozen=True, kw_only=True):
-    """What look-ups need of a client. `flight`: the look-up that its calls are part of."""
+    """The part of a client that look-ups need. `flight` is the look-up of its calls."""
 
     settings: Settings
     caches: Caches
@@ -65,10 +65,10 @@ class BaseClient(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def once(key: str, limit: float, deadline: Deadline, work: Callable[[Deadline], Program[T]]) -> T:
-    """The answer of work that runs once for everybody who asks for `key` while it runs.
+    """Return the result of work that runs once for all callers with the same `key`.
 
-    Everybody waits until their own deadline only. The work itself has `limit` seconds: if it had the deadline of the
-    one who asks first, the others would fail with it.
+    Each caller waits only until its own deadline. The work itself has `limit` seconds: with the deadline of the first
+    caller, the others would fail with it.
     """
     try:
         return await within(await deadline.remaining(), _join(key, limit, work))
@@ -77,7 +77,7 @@ async def once(key: str, limit: float, deadline: Deadline, work: Callable[[Deadl
 
 
 async def look_up_once(client: C, key: str, work: Callable[[C], Program[T]]) -> T:
-    """As `once`, for a look-up with a client: it may pause, and `work` may itself wait for another look-up."""
+    """Do a look-up once with a client: it may pause, and `work` may itself wait for another look-up."""
     outer = client.flight
     if outer is not None:
         outer.waits_for = key
@@ -105,7 +105,7 @@ async def _begin(limit: float, work: Callable[[Deadline], Program[T]]) -> T:
 
 
 def _latest_pause(caches: Caches, key: str) -> Pause | None:
-    """The pause of a look-up, or of the one that it waits for."""
+    """Return the pause of a look-up, or of the look-up for which it waits."""
     flight: Flight | None = caches.flights.get(key)
     while flight is not None and flight.waits_for:
         flight = caches.flights.get(flight.waits_for)
@@ -123,9 +123,9 @@ async def _look_up(client: C, key: str, work: Callable[[C], Program[T]], deadlin
 
 
 async def _attempt(client: C, key: str, pause: Pause, work: Callable[[C], Program[T]], _: Deadline) -> T:
-    """Do the work without retries, unless that failed before in the same pause.
+    """Do the work without retries, unless that has failed before in the same pause.
 
-    Its deadline is one that cannot wait for the end of the pause, so that a look-up within it makes an attempt as well.
+    Its deadline is before the end of the pause, so that a nested look-up makes a single attempt too.
     """
     if key in pause.failures:
         raise pause.failures[key].with_traceback(None)  # otherwise each raise would lengthen it

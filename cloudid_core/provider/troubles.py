@@ -1,7 +1,7 @@
-"""What does not work at the provider: for each mount and family of calls, since when and why, as this node saw it.
+"""Failures of Azure by mount and family of calls: since when and why, as seen by this node.
 
-It is the one record that health, metrics, the rotation of a mount and its configuration's warnings read. A success ends
-an entry, so that the record has as many as there are families in trouble.
+Health, metrics, rotation and the warnings of configurations all read this record. A success removes an entry, so the
+record has only failing families.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from .client import Client
 
 MINUTE: Final = 60.0
-"""Seconds for which a family must have failed without a success to be in trouble: shorter failures are retried."""
+"""Seconds for which a family must have failed without a success to be reported. Shorter failures are retried."""
 
 FORGOTTEN: Final = 900.0
-"""Seconds after its last failure after which a family does not count as failing: nothing has called it since."""
+"""Seconds after its last failure when a family no longer counts as failing, because nothing has called it since."""
 
 FAILURES: Final = frozenset({401, 403, 408, 429})
-"""Statuses below 500 that say that a family does not work for a mount. Others are about the object of the call."""
+"""Statuses below 500 that mean that a family does not work for a mount. Others are about the object of the call."""
 
 
 class Family(Enum):
@@ -53,26 +53,26 @@ class Trouble:
 
     family: Family
     owner: str
-    """The mount and the version of its configuration; of keys, the tenant."""
+    """The mount and the version of its configuration. For keys, the tenant."""
     mount: str
     """The path of the mount."""
     credential: str
-    """What the mount authenticates with."""
+    """The credential with which the mount authenticates."""
     since: Instant
     seen_at: Instant
     reason: str
     is_refused: bool
-    """The provider has refused the credential: trying again does not help."""
+    """Azure has refused the credential, so retries do not help."""
 
     @property
     def counts(self) -> bool:
-        """Whether an operator should know."""
+        """Return whether an operator should know."""
         return self.is_refused or self.seen_at - self.since >= MINUTE
 
 
 @frozen(kw_only=True)
 class Calls:
-    """Where it is noted how the calls of one family end that are made for one mount."""
+    """Where the results of the calls of one family for one mount are noted."""
 
     caches: Caches
     family: Family
@@ -86,7 +86,7 @@ class Calls:
         return cls(caches=client.caches, family=family, owner=client.owner, mount=client.mount, credential=credential)
 
     async def note(self, answer: HttpResponse | CloudidError, since: Instant | None = None) -> None:
-        """Note how a call, or one try of it, ended. `since`: when it began, if that is known."""
+        """Note the result of a call or an attempt. `since`: when it started, if that is known."""
         if not self.mount:
             return
         if not isinstance(answer, HttpResponse):
@@ -125,7 +125,7 @@ class Calls:
 
 
 def _is_final(failure: CloudidError) -> bool:
-    """Whether the token endpoint, or the platform, has refused a credential and will do so again."""
+    """Return whether the token endpoint, or the platform, has refused a credential permanently."""
     match failure:
         case ProviderProblem(status=status):
             return 400 <= status < 500 and status not in (408, 429)
@@ -137,24 +137,30 @@ def _is_final(failure: CloudidError) -> bool:
 
 
 def troubles(caches: Caches) -> Iterator[Trouble]:
-    """What an operator should know."""
+    """Return the failures that an operator should know."""
     return (trouble for trouble in caches.provider_troubles.values() if trouble.counts)
 
 
 def trouble_of(caches: Caches, owner: str, family: Family) -> Trouble | None:
-    """The last failure of a family under one version of a mount's configuration, if no call has succeeded since."""
+    """Return the last failure of a family under one version of a mount's configuration.
+
+    `None` if a call has succeeded since.
+    """
     trouble: Trouble | None = caches.provider_troubles.peek((owner.partition(":")[0], family))
     return trouble if trouble is not None and trouble.owner == owner else None
 
 
 def forget_mount(caches: Caches, mount_id: str) -> None:
-    """Drop what is known of a mount that no longer answers. What it left in Azure is reported with its leases."""
+    """Drop the failures of a mount that no longer answers.
+
+    Its remaining objects in Azure are reported with its leases.
+    """
     for family in Family:
         caches.provider_troubles.drop((mount_id, family))
 
 
 def forget_troubles(caches: Caches, owners: frozenset[str], now: Instant) -> None:
-    """Drop what is known of mounts that are gone or reconfigured, and of families that nothing has called since."""
+    """Drop the failures of deleted or reconfigured mounts, and of families that nothing has called since."""
     for key in caches.provider_troubles:
         trouble: Trouble | None = caches.provider_troubles.peek(key)
         if trouble is not None and trouble.family is not Family.KEYS:

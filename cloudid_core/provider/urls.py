@@ -1,4 +1,4 @@
-"""URLs of the provider: built from encoded segments, and compared before a link is followed."""
+"""URLs of Azure: built from encoded segments, and compared before a link is followed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 def url(base: str, *segments: str, **query: str) -> str:
-    """The URL of a path below `base`; whatever a segment or value of the query holds, it stays in its place.
+    """Return the URL of a path below `base`. Segments and query values cannot change its structure.
 
-    Raises `ValueError` for a segment that would be dropped or resolved: "", "." and "..".
+    Raise `ValueError` for a segment that would be dropped or resolved: "", "." and "..".
     """
     if not {"", ".", ".."}.isdisjoint(segments):
-        raise ValueError("an empty or relative segment has no place in a URL")
+        raise ValueError("a URL must not have an empty or relative segment")
     path = "/".join((base, *(quote(segment, safe="") for segment in segments)))
     return f"{path}?{urlencode(query, quote_via=quote, safe='')}" if query else path
 
 
 def resolve(base: str, link: str) -> str:
-    """The URL of a link in a document at `base` (RFC 3986 section 5), its blanks encoded; "" if it is no link."""
+    """Return the URL of a link in a document at `base` (RFC 3986 section 5).
+
+    Spaces in it are encoded. "" if it is not a link.
+    """
     encoded = link.replace(" ", "%20")
     try:
         return urljoin(base, encoded) if _PRINTABLE.fullmatch(encoded) else ""
@@ -32,7 +35,7 @@ def resolve(base: str, link: str) -> str:
 
 
 def same_origin(base: str, link: str) -> bool:
-    """Whether a link that the provider gave leads to the scheme, host and port of `base` (RFC 6454 section 4)."""
+    """Return whether a link from Azure leads to the scheme, host and port of `base` (RFC 6454 section 4)."""
     origin = _origin(base)
     return origin is not None and origin == _origin(link)
 

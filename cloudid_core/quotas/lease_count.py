@@ -1,8 +1,8 @@
-"""How many leases there may be at a time, of a role, of a whole mount and of all mounts.
+"""Limit the number of leases of a role, of a mount and of all mounts.
 
-What is under way counts, and what is still being removed: both may be objects at the provider. Nothing is counted up
-and down, so nothing can be forgotten: the entries are counted when one more is wanted. A guard entry makes requests for
-what is counted together wait for each other, but only where there is a limit.
+Leases that are being created or removed count too, because they may have objects in Azure. There is no counter that
+could become wrong: the entries are counted for each new lease. A guard entry serialises requests that are counted
+together, but only if there is a limit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COME_AGAIN: Final = 30.0
 
 @frozen
 class Counted:
-    """What is counted together: the leases of a role, of a whole mount (no role), or of all mounts (neither)."""
+    """Leases that are counted together: of a role, of a whole mount (no role), or of all mounts (neither)."""
 
     mount_id: str = ""
     role: str = ""
@@ -41,7 +41,7 @@ class Counted:
 
 @frozen
 class Guard:
-    """How many leases there were when room was last made for one, that one included."""
+    """The number of leases when the last one was admitted, including it."""
 
     count: int
 
@@ -49,10 +49,10 @@ class Guard:
 async def room_for_lease(
     context: Context, mounts: Found[MountTable], mount_id: str, role: str, role_limit: int
 ) -> Changes:
-    """What the commit of an intent must hold for a lease of a role to have room.
+    """Return what the commit of an intent must contain for a new lease of a role.
 
-    It expects the mounts and the quotas that the limits are from; the caller expects the role. Refuses with
-    `LEASE_COUNT_EXCEEDED` when there is no room.
+    It expects the mounts and the quotas that define the limits; the caller expects the role. Refuse with
+    `LEASE_COUNT_EXCEEDED` if a limit is reached.
     """
     quotas = await context.records.find(keys.QUOTAS, Quotas)
     changes = Changes({**mounts.expected, **expected(quotas, keys.QUOTAS)})
@@ -63,7 +63,7 @@ async def room_for_lease(
 
 
 def _limits(mount: Mount, role: str, role_limit: int, quotas: Quotas) -> list[tuple[Counted, int]]:
-    """All limits of a lease: that of its mount, that of its role, and that of the most specific quota."""
+    """Return all limits of a lease: of its mount, of its role, and of the most specific quota."""
     limits = [(Counted(mount.id), mount.max_leases), (Counted(mount.id, role), role_limit)]
     quota = quotas.lease_count_of(mount.path, role)
     if quota is not None:
@@ -73,7 +73,7 @@ def _limits(mount: Mount, role: str, role_limit: int, quotas: Quotas) -> list[tu
 
 
 async def _room(context: Context, mounts: MountTable, counted: Counted, limit: int) -> Changes:
-    """As `room_for_lease`, under one limit. The guard is read before anything is counted."""
+    """Return the changes like `room_for_lease`, for one limit. The guard is read before counting."""
     key = keys.lease_guard(counted.mount_id, counted.role)
     _, expects = await context.records.find_for_writing(key, Guard)
     engines = [counted.mount_id] if counted.mount_id else [each.id for each in mounts.mounts if each.kind == SECRET]
@@ -84,9 +84,9 @@ async def _room(context: Context, mounts: MountTable, counted: Counted, limit: i
 
 
 async def _count(context: Context, mount_ids: Iterable[str], role: str, enough: int) -> int:
-    """How many leases and intents for leases some mounts have, counted until there are `enough`; no role: of all roles.
+    """Count the leases and lease intents of some mounts, until there are `enough`. Without a role, of all roles.
 
-    A lease has the id of its intent. The intents come first, so that one that becomes a lease meanwhile is not missed.
+    A lease has the id of its intent. Intents are read first, so that one that becomes a lease in between is not missed.
     """
     ids = set[str]()
     for mount_id in mount_ids:

@@ -1,6 +1,6 @@
-"""Rate limits: each node counts the requests of each source, by the most specific quota for them; and failed logins.
+"""Rate limits: each node counts the requests of each source, by the most specific quota, and failed logins.
 
-A login with a valid token is never slowed, so that machines at the address of an attacker can still log in.
+A login with a valid token is never delayed, so that machines that share an address with an attacker can still log in.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from ..values import network
 from .record import Quotas, RateLimit
 
 READ_AGAIN: Final = 5.0
-"""Seconds for which a node goes by the quotas that it has read. Those that it wrote itself count at once."""
+"""Seconds for which a node uses the quotas that it has read. A node's own changes apply immediately."""
 ROUNDING: Final = 1e-9
-"""What arithmetic may lose of a whole one."""
+"""Rounding error that is tolerated below a whole number."""
 ALLOWED: Final = 20.0
 OPERATORS: Final = 10.0
-"""How many tokens of a source are checked in a second at the own paths of quotas that refuse."""
+"""How many tokens of a source are checked per second at the paths that manage a quota which refuses."""
 INTERVAL: Final = 60.0
-"""So many logins of a source may fail in so many seconds."""
+"""The interval in seconds for failed logins."""
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """What is left at a time. Nothing is let through before `blocked_until`."""
+    """What is left at a time. Nothing is allowed before `blocked_until`."""
 
     left: float
     at: Instant
@@ -38,14 +38,14 @@ class Bucket(msgspec.Struct, frozen=True):
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """What came of taking one from a bucket. Times are in seconds from now."""
+    """The result of taking one from a bucket. Times are in seconds from now."""
 
     wait: float
-    """0: one was there. Otherwise, when to come again."""
+    """0: one was available. Otherwise, when to retry."""
     limit: int
-    """How many a full bucket holds."""
+    """The size of the bucket."""
     remaining: int
-    """How many can still be taken at once."""
+    """How many are still available."""
     full_in: float
     """When the bucket is full again if nothing more is taken."""
 
@@ -55,7 +55,7 @@ def take(
 ) -> Taken:
     """Take one from a bucket that holds `size` and fills up in `interval` seconds.
 
-    `block`: for how many seconds a bucket is closed when one is taken that is not there.
+    `block`: seconds for which the bucket is closed after an attempt to take more than there is.
     """
     capacity = max(size, 1.0)
     bucket: Bucket = buckets.get(key) or Bucket(capacity, now)
@@ -79,7 +79,7 @@ class _Read(msgspec.Struct, frozen=True):
 
 
 def take_request(context: Context, limit: RateLimit, remote_address: str, now: Instant) -> Taken:
-    """Take a request out of what a quota lets its source make."""
+    """Count a request against a quota, for its source."""
     return take(
         context.caches.requests,
         (limit, network.source(remote_address)),
@@ -91,25 +91,25 @@ def take_request(context: Context, limit: RateLimit, remote_address: str, now: I
 
 
 def may_look_at_operator(context: Context, remote_address: str, now: Instant) -> bool:
-    """Return whether a request that a quota refuses, at the quota's own path, may still have its token checked.
+    """Return whether the token of a refused request, at the quota's own path, may still be checked.
 
-    Each source has a bucket: without one, requests with invented tokens would be work that no quota limits; with one
-    bucket for all, a single source could empty it and keep the operators out.
+    Each source has its own bucket. Without one, requests with invented tokens would be unlimited work; with one shared
+    bucket, a single source could empty it and lock the operators out.
     """
     source = network.source(remote_address)
     return not take(context.caches.operators, source, now, size=OPERATORS, interval=1.0).wait
 
 
 def known_quotas(context: Context, now: Instant) -> Quotas | None:
-    """The quotas as they were a short time ago; `None` when they have to be read."""
+    """Return the recently read quotas, or `None` if they must be read."""
     read: _Read | None = context.caches.quotas.peek(keys.QUOTAS)
     return read.quotas if read is not None and 0 <= now - read.at < READ_AGAIN else None
 
 
 async def read_quotas(context: Context, now: Instant) -> Quotas:
-    """The quotas as they are, or as they were while the store is lost.
+    """Read the quotas, or return the last ones if the store fails.
 
-    A record that is damaged counts as none, so that it can be replaced.
+    A damaged record counts as empty, so that it can be replaced.
     """
     try:
         found, _ = await context.records.find_for_writing(keys.QUOTAS, Quotas)
@@ -121,18 +121,18 @@ async def read_quotas(context: Context, now: Instant) -> Quotas:
 
 
 def last_quotas(context: Context) -> Quotas:
-    """The quotas as they were when they were read last."""
+    """Return the last read quotas."""
     last: _Read | None = context.caches.quotas.peek(keys.QUOTAS)
     return last.quotas if last else Quotas()
 
 
 def forget_quotas(context: Context) -> None:
-    """Have the quotas read again by the next request: they were changed."""
+    """Make the next request read the quotas again, because they were changed."""
     context.caches.quotas.clear()
 
 
 def count_failed_login(context: Context, remote_address: str, now: Instant) -> None:
-    """Note a login without a valid token; `LOGINS_THROTTLED` when its source has sent too many."""
+    """Count a login without a valid token. Refuse with `LOGINS_THROTTLED` if its source has sent too many."""
     taken = take(context.caches.failed_logins, network.source(remote_address), now, size=ALLOWED, interval=INTERVAL)
     if taken.wait:
         raise Refused(Code.LOGINS_THROTTLED, retry_after=taken.wait)

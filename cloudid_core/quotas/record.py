@@ -1,4 +1,4 @@
-"""The quotas as they are stored: one record, since every request needs all of them."""
+"""The stored quotas: one record, because every request needs all of them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..routing import without_alias
 from ..values import LONGEST_INTERVAL, coercion, fold, listing, names
 
 QUOTA_PATHS: Final = "sys/quotas/"
-"""Where quotas are read, written and deleted: two quotas may each cover the path of the other."""
+"""Where quotas are read, written and deleted, because two quotas may each cover the path of the other."""
 LONGEST_BLOCK: Final = 3600
-"""Longest `block_interval` in seconds: a longer one would lock its own operators out."""
+"""Maximum `block_interval` in seconds: a longer one would lock its own operators out."""
 MOST_QUOTAS: Final = 1000
 MOST_EXEMPT: Final = 256
-"""Each request is compared with all exempt paths."""
+"""Maximum exempt paths, because each request is compared with all of them."""
 LONGEST_PATH: Final = 1024
 LEAST_RATE: Final = 1e-6
 MOST_RATE: Final = 1e9
-"""Bounds of a rate: beyond them, the time after which to come again would not be a number."""
+"""Limits of a rate. Beyond them, the time until a retry would not be a number."""
 
 
 def _rate(raw: object) -> float:
@@ -58,18 +58,21 @@ ROLE: Final = FieldType("string", lambda raw: names.identifier(coercion.text(raw
 
 @frozen(kw_only=True)
 class Quota(AsWritten):
-    """What quotas of both kinds have. The normal form of a quota is the one that counts."""
+    """The fields of both kinds of quotas. A quota is used in its normal form."""
 
     path: str
     role: str
 
     def covers(self, path: str, role: str) -> bool:
-        """Whether it counts what is at a path, in lower case, with a role."""
+        """Return whether it covers a path, in lower case, with a role."""
         raise NotImplementedError
 
     @property
     def rank(self) -> tuple[bool, int, bool]:
-        """How specific it is: one for a role goes before one for a path, and a longer path before a shorter one."""
+        """Return how specific it is.
+
+        A quota for a role precedes one for a path, and a longer path precedes a shorter one.
+        """
         return bool(self.role), len(self.path.removesuffix("*")), not self.path.endswith("*")
 
 
@@ -78,19 +81,25 @@ Q = TypeVar("Q", bound=Quota)
 
 @frozen(kw_only=True)
 class RateLimit(Quota):
-    """How many requests each source may make to a path and all below it."""
+    """How many requests each source may make to a path and everything below it."""
 
-    path: str = setting(PATH, "", "A mount, or a path in one; a `*` at the end stands for anything. Empty: all paths.")
-    rate: float = setting(RATE, 0.0, "How many requests one source may make in an interval.", required=True)
+    path: str = setting(
+        PATH, "", "The path of a mount, or a path in a mount. A `*` at the end matches anything. Empty: all paths."
+    )
+    rate: float = setting(RATE, 0.0, "How many requests each source address may make in an interval.", required=True)
     interval: int = setting(lasting(LONGEST_INTERVAL, least=1), 1, "The interval.")
-    block_interval: int = setting(lasting(LONGEST_BLOCK), 0, "For how long a source that made too many is refused.")
-    role: str = setting(ROLE, "", "Only logins and credentials of this role count. Needs a path.")
-    group_by: str = setting(one_of("ip"), "", "Accepted; each source address is counted by itself.", shown_empty=False)
-    inheritable: bool = setting(BOOLEAN, False, "Accepted; there are no namespaces.", shown_empty=False)
+    block_interval: int = setting(
+        lasting(LONGEST_BLOCK), 0, "How long a source address is refused after it exceeded the limit."
+    )
+    role: str = setting(ROLE, "", "Count only logins and credentials of this role. Requires a path.")
+    group_by: str = setting(
+        one_of("ip"), "", "Accepted. Requests are always counted for each source address.", shown_empty=False
+    )
+    inheritable: bool = setting(BOOLEAN, False, "Accepted. There are no namespaces.", shown_empty=False)
 
     @property
     def block(self) -> int:
-        """The seconds that take effect; a longer `block_interval` was stored before there was a bound."""
+        """The effective seconds. A longer `block_interval` was stored before there was a maximum."""
         return min(self.block_interval, LONGEST_BLOCK)
 
     def covers(self, path: str, role: str) -> bool:
@@ -103,12 +112,12 @@ class RateLimit(Quota):
 
 @frozen(kw_only=True)
 class LeaseCount(Quota):
-    """How many leases a mount, a role of it, or all mounts together may have at a time."""
+    """How many leases a mount, one of its roles, or all mounts together may have."""
 
-    path: str = setting(PATH, "", "The mount of a secrets engine. Empty: all mounts together.")
-    max_leases: int = setting(bounded(INTEGER, 1, 2**31), 0, "Most leases at a time.", required=True)
-    role: str = setting(ROLE, "", "Only leases of this role count. Needs a path.")
-    inheritable: bool = setting(BOOLEAN, False, "Accepted; there are no namespaces.", shown_empty=False)
+    path: str = setting(PATH, "", "The path of a secrets engine. Empty: all mounts together.")
+    max_leases: int = setting(bounded(INTEGER, 1, 2**31), 0, "Maximum number of leases.", required=True)
+    role: str = setting(ROLE, "", "Count only leases of this role. Requires a path.")
+    inheritable: bool = setting(BOOLEAN, False, "Accepted. There are no namespaces.", shown_empty=False)
 
     def covers(self, path: str, role: str) -> bool:
         return self.path in ("", path) and self.role in ("", role)
@@ -116,29 +125,29 @@ class LeaseCount(Quota):
 
 @frozen(kw_only=True)
 class QuotaConfig(AsWritten):
-    """What holds for all quotas."""
+    """Options for all quotas."""
 
     rate_limit_exempt_paths: tuple[str, ...] = setting(
-        PATHS, ("sys/health", "sys/leader", "sys/seal-status"), "Paths that no quota limits."
+        PATHS, ("sys/health", "sys/leader", "sys/seal-status"), "Paths that are exempt from all rate limits."
     )
     enable_rate_limit_audit_logging: bool = setting(
-        BOOLEAN, False, "Kept and read back: audit devices get what a quota refuses in any case."
+        BOOLEAN, False, "Stored, but has no effect: refusals by a quota are always audited."
     )
     enable_rate_limit_response_headers: bool = setting(
-        BOOLEAN, False, "Whether answers tell what a rate limit leaves: `X-RateLimit-Limit`, `-Remaining`, `-Reset`."
+        BOOLEAN, False, "Whether responses have the headers `X-RateLimit-Limit`, `-Remaining` and `-Reset`."
     )
 
 
 @frozen(kw_only=True)
 class Quotas:
-    """All quotas by their names, and what holds for all."""
+    """All quotas by their names, and the options for all of them."""
 
     rate_limits: dict[str, RateLimit] = field(factory=dict[str, RateLimit])
     lease_counts: dict[str, LeaseCount] = field(factory=dict[str, LeaseCount])
     config: QuotaConfig = QuotaConfig()
 
     def rate_limit_of(self, path: str, role: str = "") -> RateLimit | None:
-        """The quota that counts the requests to a path or, if a role is given, the requests that name it there."""
+        """Return the quota that counts the requests to a path or, with a role, the requests that name it there."""
         if not self.rate_limits:
             return None
         path = fold(path)
@@ -151,11 +160,11 @@ class Quotas:
         return found if found is not None and bool(found.role) is bool(role) else None
 
     def lease_count_of(self, mount_path: str, role: str) -> LeaseCount | None:
-        """The quota that counts a lease of a role."""
+        """Return the quota that counts a lease of a role."""
         return most_specific(self.lease_counts, fold(mount_path), role)
 
     def with_moved(self, source: str, target: str) -> Quotas:
-        """The quotas once a mount has moved: its own go with it, and so do those for paths in it."""
+        """Return the quotas after a mount was moved. Quotas for the mount or for paths in it move too."""
 
         def moved(quotas: dict[str, Q]) -> dict[str, Q]:
             return {
@@ -173,7 +182,7 @@ class Quotas:
         )
 
     def without_mount(self, path: str) -> Quotas:
-        """The quotas once a mount is gone: its own go with it, and so do those for paths in it."""
+        """Return the quotas after a mount was deleted, without quotas for the mount or for paths in it."""
 
         def left(quotas: dict[str, Q]) -> dict[str, Q]:
             return {name: quota for name, quota in quotas.items() if not _is_at(quota, path)}
@@ -182,28 +191,31 @@ class Quotas:
 
 
 def _is_at(quota: Quota, mount_path: str) -> bool:
-    """Whether it is for a mount, or for a path in it."""
+    """Return whether it is for a mount, or for a path in it."""
     return f"{quota.normal.path.removesuffix('*')}/".startswith(f"{fold(mount_path)}/")
 
 
 def most_specific(quotas: Mapping[str, Q], path: str, role: str) -> Q | None:
-    """The one of several quotas that counts, in its normal form."""
+    """Return the most specific of several quotas, in its normal form."""
     covering = (normal for quota in quotas.values() if (normal := quota.normal).covers(path, role))
     return max(covering, key=lambda quota: quota.rank, default=None)
 
 
 def with_quota(quotas: Mapping[str, Q], name: str, quota: Q) -> dict[str, Q]:
-    """The quotas with one more, or another under its name. Refuses a second one for the same: it would never count."""
+    """Return the quotas with a new or replaced quota.
+
+    Refuse a second quota for the same requests, which would never apply.
+    """
     others = without_quota(quotas, name)
     if any(_what(each) == _what(quota) for each in others.values()):
         raise Refused(Code.FIELD_INVALID, "another quota has the same path and role")
     if len(others) >= MOST_QUOTAS:
-        raise Refused(Code.MALFORMED_REQUEST, f"there may be {MOST_QUOTAS} quotas")
+        raise Refused(Code.MALFORMED_REQUEST, f"at most {MOST_QUOTAS} quotas are possible")
     return {**others, name: quota}
 
 
 def _what(quota: Quota) -> tuple[str, str]:
-    """What it counts: only one quota may count the same."""
+    """Return what it counts: only one quota may count the same."""
     return quota.normal.path, quota.normal.role
 
 
@@ -212,5 +224,5 @@ def without_quota(quotas: Mapping[str, Q], name: str) -> dict[str, Q]:
 
 
 def quota_named(quotas: Mapping[str, Q], name: str) -> tuple[str, Q] | None:
-    """The quota of a name in any spelling, and the spelling that it was written under."""
+    """Return the quota with a name in any spelling, and the spelling under which it was written."""
     return next(((other, quota) for other, quota in quotas.items() if names.are_same(other, name)), None)

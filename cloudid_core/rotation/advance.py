@@ -31,11 +31,11 @@ from .switch import CHANGED, PROOF_SECONDS, accepted, is_home, prove_and_switch,
 PROVING_LIMIT: Final = 3600.0
 """Seconds after which a secret that does not come to be accepted is given up."""
 INTERRUPTED: Final = "the rotation was interrupted before the new secret was stored"
-WINDOW_OVER: Final = "the rotation window ended before the provider accepted the new secret"
-NOT_ACCEPTED: Final = "the provider does not accept the new secret"
-OVERRULED: Final = "the configuration was changed: keys of the root application were left at the provider"
-SHARED: Final = "a secret that was replaced was left at the provider: another mount uses it"
-STUCK: Final = "neither the new secret nor the one before it is accepted"
+WINDOW_OVER: Final = "the rotation window ended before Azure accepted the new secret"
+NOT_ACCEPTED: Final = "Azure does not accept the new secret"
+OVERRULED: Final = "the configuration was changed: client secrets of the mount's app registration remain in Azure"
+SHARED: Final = "a replaced secret remains in Azure, because another mount uses it"
+STUCK: Final = "Azure accepts neither the new secret nor the previous one"
 EXPIRES: Final = "the secret is about to expire"
 SLACK: Final = 1.0
 """Seconds by which a plan may be late before it is made anew."""
@@ -104,7 +104,7 @@ async def retire(job: Job, subject: Subject, holder: Found[SecretHolder] | None,
     elif await accepted(subject, client, rotation, rotation.current):
         again = await subject.holder()
         if again is None or again.record.client_secret != rotation.current.secret:  # perhaps that which is to go
-            raise Conflict(f"{holder.key} has another secret meanwhile")
+            raise Conflict(f"the secret of {holder.key} was changed by another request")
         await _remove_replaced(subject, client, found, job.now)
     elif rotation.replaced and await accepted(subject, client, rotation, rotation.replaced):
         await switch_back(subject, holder, found, job.now)

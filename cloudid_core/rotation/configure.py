@@ -65,7 +65,7 @@ async def secret_risks(context: Context, mount: Mount, role: str, now: Instant) 
         return ()
     plan, key = await _plan_and_key(context, mount, holder.record, role)
     due = None if plan is None or plan.slot is None else plan.slot or plan.since
-    late = (f"its rotation has been due since {rfc3339.show(due)}",) if due is not None and due + LATE < now else ()
+    late = (f"its rotation is overdue since {rfc3339.show(due)}",) if due is not None and due + LATE < now else ()
     return (*late, *_failed(plan), *_of_end(key, now, "secret"))
 
 
@@ -90,7 +90,7 @@ async def read_warnings(
 ) -> tuple[str, ...]:
     """The warnings at a read of a configuration."""
     failure = refused_access(context, mount, version)
-    refused = (f"the last access token was not given: {failure}",) if failure else ()
+    refused = (f"the last request for an access token failed: {failure}",) if failure else ()
     return (*await credential_warnings(context, mount, config, now), *refused)
 
 
@@ -136,13 +136,13 @@ def _of_secret(context: Context, config: RootCredential) -> Iterator[str]:
 def _of_rule(context: Context, config: RootCredential, plan: Plan | None) -> Iterator[str]:
     used = effective(config, context.settings.environment)
     if used.identity_token_audience and used.client_secret:
-        yield "identity_token_audience is used; the client secret of the environment is not"
+        yield "identity_token_audience is used, and the client secret from the environment is ignored"
     if Rule.of(config) is None:
         return
     if not is_managed(context, config):
-        yield "the root secret is not stored here: automated rotation has nothing to rotate"
+        yield "the mount has no stored client secret: automated rotation has nothing to rotate"
     if plan is not None and plan.is_early:
-        yield "the root secret ends before the next rotation, or less than a day after it: it is rotated early"
+        yield "the client secret expires before the next rotation, or less than a day after it, so it is rotated early"
 
 
 def _failed(plan: Plan | None) -> Iterator[str]:
@@ -160,7 +160,7 @@ def _of_end(key: Key | None, now: Instant, secret: str = "root secret") -> Itera
 def _of_roles(count: int) -> Iterator[str]:
     if count:
         many = f"{count} or more" if count == MOST_COUNTED else count
-        yield f"roles that point at the application of this mount: {many}; their credentials are refused"
+        yield f"roles that use the app registration of this mount: {many}; their credentials are refused"
 
 
 @frozen(kw_only=True, slots=False)  # a form has two bases, of which one may have slots
@@ -170,15 +170,17 @@ class AppliedForm:
     applied: bool = setting(
         BOOLEAN,
         False,
-        "`client_secret` comes from files that are applied again and again: its hash is remembered, and it is refused"
-        " where the service made the present one itself.",
+        "`client_secret` comes from files that are applied repeatedly: its hash is stored, and it is "
+        "refused if the service has rotated the secret since.",
     )
-    replace_root_secret: bool = setting(BOOLEAN, False, "With `applied`: put it over such a one too.")
+    replace_root_secret: bool = setting(
+        BOOLEAN, False, "With `applied`: replace the secret even if the service has rotated it."
+    )
     verify: bool = setting(
         BOOLEAN,
         False,
-        "Request an access token with the configuration first. If the provider refuses it, nothing is written. It may"
-        " not know a new secret yet, so a refused secret is tried until the request's deadline.",
+        "Request an access token with the configuration first. If Azure refuses it, nothing is written. "
+        "Azure may not accept a new client secret immediately, so the request is retried until its deadline.",
     )
 
 

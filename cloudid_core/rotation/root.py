@@ -94,7 +94,7 @@ async def root_application(client: Client) -> Application:
     client_id = client.credentials.client_id
     found = await applications_by_client_id(client, client_id) if client_id else []
     if len(found) != 1:
-        raise Refused(Code.REFERENCE_NOT_FOUND, "the root application")
+        raise Refused(Code.REFERENCE_NOT_FOUND, "the mount's app registration")
     return found[0]
 
 

@@ -30,8 +30,8 @@ class RotateForm:
     force: bool = setting(
         BOOLEAN,
         False,
-        "Rotate although another mount uses the same root secret, which stays alive, or the last rotation is recent, or"
-        " its record is damaged.",
+        "Rotate even if another mount uses the same client secret, which then stays valid, or the last "
+        "rotation is recent, or its record is damaged.",
     )
 
 
@@ -47,7 +47,7 @@ async def rotate(call: Call, role: str = "") -> Answer:
     if rotation.record.phase is Phase.OVERLAPPING:
         since = rotation.record.rotated_at or 0.0
         last, until = rfc3339.show(since), rfc3339.show(since + rotation.record.overlap)
-        told = f"nothing was rotated: the last rotation was at {last}, and both secrets live until {until}"
+        told = f"nothing was rotated: the last rotation was at {last}, and both client secrets are valid until {until}"
         return Answer(warnings=(f"{told}; force=true rotates again",))
     if rotation.record.phase is Phase.PROVING:
         rotation = await _prove(call, subject, rotation)
@@ -163,7 +163,7 @@ ROUTES: Final = (
         "rotate-root",
         WRITE,
         rotate,
-        "Replaces the root secret by one that only the service knows.",
+        "Replaces the client secret with one that only the service knows.",
         form=RotateForm,
         names_provider_codes=True,
         answers=Answers(

@@ -28,7 +28,7 @@ COME_AGAIN: Final = 30.0
 """Seconds after which an earlier secret may be removed, at the least."""
 REFUSED: Final = "refused-"
 """How the ids start of intents for secrets that the provider refused to make: they are looked for all the same."""
-UNIDENTIFIED: Final = "the secret that is replaced is left at the provider: its key id is unknown"
+UNIDENTIFIED: Final = "the replaced secret remains in Azure, because its key id is unknown"
 
 
 async def rotated_holder(subject: Subject) -> Found[SecretHolder]:
@@ -67,7 +67,7 @@ async def start(
         expects = expected(before, key)
     last = before.record if before else Rotation(mount_id=mount.id, role=role)
     if last.phase is Phase.ADDING:  # only its record says by which name its secret is found
-        raise Conflict(f"a rotation of {key} has begun")
+        raise Conflict(f"a rotation of {key} has started")
     abandoned = await ListKeys(f"{keys.intents(mount.id)}{last.abandons}", "", MOST_KEYS)
     if len(abandoned) + sum(key.made_at is not None for key in last.known_keys) >= MOST_KEYS:
         raise Refused(Code.ROOT_SECRETS_LEFT, retry_after=max(COME_AGAIN, last.due_at - now))

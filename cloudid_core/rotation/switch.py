@@ -23,8 +23,8 @@ IN_A_ROW: Final = 3
 """How often in a row the provider must accept a key."""
 PROOF_SECONDS: Final = 20.0
 """How long that may take in the background: other work waits for it."""
-CHANGED: Final = "the configuration was changed while a new secret was proven"
-STOPPED_WORKING: Final = "the new secret stopped working: the one before it was put back"
+CHANGED: Final = "the configuration was changed while a new client secret was tested"
+STOPPED_WORKING: Final = "Azure stopped accepting the new secret, so the previous one was restored"
 
 
 def is_home(client: Client, holder: SecretHolder, rotation: Rotation) -> bool:

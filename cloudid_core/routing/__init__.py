@@ -1,4 +1,4 @@
-"""Routes: which program answers what, and what it is handed."""
+"""Routes: which program answers a request, and what it receives."""
 
 from .aliases import ALIASES, without_alias
 from .answers import CHOSEN, COPIED, DONE, GIVES_TOKEN, LEFT, PLAIN, PROVIDER, Answers

@@ -13,11 +13,11 @@ ALIASES: Final = (
     ("sys/mounts/auth", "sys/auth"),
     ("sys/rotate/keyring", "sys/rotate"),
 )
-"""A path and all below it, and the path that stands for both: it is the one that is counted and recorded."""
+"""Aliases, each including everything below it, and the path that is used for counting and recording instead."""
 
 
 def without_alias(path: str) -> str:
-    """Return the one path of what a path leads to."""
+    """Return the canonical path."""
     for alias, usual in ALIASES:
         if f"{path}/".startswith(f"{alias}/"):
             return usual + path[len(alias) :]

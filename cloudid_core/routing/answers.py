@@ -1,4 +1,4 @@
-"""Answers: what a route answers, as the document of the interface has it. Tests compare them with what is answered."""
+"""Answers: what a route returns, for the OpenAPI document. Tests compare them with actual responses."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ CHOSEN: Final = "chosen"
 
 @frozen(kw_only=True, eq=False)
 class Answers:
-    """What a route answers when it has done what was asked, and its refusals beside those that all routes have."""
+    """What a route returns after success, and its refusals besides those of all routes."""
 
     data: Schema | None = None
-    """The member `data`; `None`: there is none."""
+    """The member `data`. `None`: there is none."""
     shape: str = ENVELOPE
-    """`PLAIN`: `data` without an envelope. `COPIED`: its members are repeated beside it. `CHOSEN`: as `PLAIN`, with a
-    status that the request chooses."""
+    """`PLAIN`: `data` without an envelope. `COPIED`: its members are repeated beside it.
+
+    `CHOSEN`: like `PLAIN`, with a status that the request chooses.
+    """
     token: bool = False
     """The member `auth` has a token."""
     lease: bool = False
     """The answer is about a lease."""
     nothing: bool = False
-    """With nothing to say, the status is 204."""
+    """If there is nothing to return, the status is 204."""
     accepted: Schema | None = None
-    """The `data` of an answer with status 202, where there is such an answer."""
+    """The `data` of a response with status 202, if there is one."""
     refusals: tuple[Code, ...] = ()
     """Refusals with a status that not every route has."""
 
@@ -40,6 +42,6 @@ DONE: Final = Answers(nothing=True)
 GIVES_TOKEN: Final = Answers(token=True)
 KEYS: Final = Answers(data=schemas.members(LIST="keys"))
 LEFT: Final = schemas.members(INTEGER="left", LIST="reasons", TEXT="path")
-"""The `data` of an answer before all is done: `path` tells the state."""
+"""The `data` of a response before everything is done: `path` shows the state."""
 PROVIDER: Final = (Code.PROVIDER_REFUSED,)
-"""The refusals of a route that asks the provider."""
+"""The refusals of a route that calls Azure."""

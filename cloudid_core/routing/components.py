@@ -16,7 +16,7 @@ from .routes import RouteTable
 
 @frozen(kw_only=True)
 class Component(Mountable):
-    """A kind of mount: its routes, and its answers to other programs."""
+    """A type of mount: its routes, and its hooks for other programs."""
 
     kind: str
     type: str
@@ -40,7 +40,7 @@ class Catalog:
 
 
 async def mount_client(context: Context, mount_id: str, deadline: Deadline) -> Client:
-    """The client of a mount, live or retired. Refuses with `CONFIG_MISSING` while the mount is not configured."""
+    """Return the client of a mount, live or retired. Refuse with `CONFIG_MISSING` if the mount is not configured."""
     mount = (await mount_table(context.records)).record.with_storage(mount_id)
     if mount is None:
         raise Refused(Code.CONFIG_MISSING)

@@ -1,4 +1,4 @@
-"""Help: what can be done at a path, as text, from the tables of routes and fields."""
+"""Help: the operations at a path as text, from the tables of routes and fields."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ VERBS: Final[Mapping[Operation, str]] = MappingProxyType(
 
 
 def help_about(routes: Iterable[Route]) -> dict[str, Json]:
-    """The members that command lines print: what each operation does, and its fields."""
+    """Return the members that command lines print: each operation, and its fields."""
     return {"help": "\n".join(line for route in routes for line in _lines(route)), "see_also": []}
 
 
 def help_about_mount(routes: Iterable[Route]) -> dict[str, Json]:
-    """As `help_about`, without the fields: what can be done below the path of a mount."""
+    """Return the help for everything below the path of a mount, without the fields."""
     return {"help": "\n".join(map(_heading, routes)), "see_also": []}
 
 

@@ -1,4 +1,4 @@
-"""Paths of existing services that are left out, and why: whoever asks for one is told, and the reference lists them."""
+"""Paths of Vault that are not supported, and why. Error texts and the reference use this table."""
 
 from __future__ import annotations
 
@@ -7,77 +7,75 @@ from types import MappingProxyType
 from typing import Final
 
 _PATHS: Final[Mapping[str, str]] = {
-    "nothing is kept for tokens but wrapped answers": "cubbyhole",
-    "there are no entities and groups: policies come with roles and tokens": (
+    "cloudid stores nothing for tokens except wrapped responses": "cubbyhole",
+    "there are no entities and groups: roles and tokens have policies": (
         "identity/alias identity/entity identity/entity-alias identity/group identity/group-alias "
         "identity/lookup identity/persona"
     ),
-    "there is no second factor for machines": "identity/mfa sys/mfa",
-    "nobody logs in through a browser: tokens are for machines that are logged in": (
+    "machines have no second factor": "identity/mfa sys/mfa",
+    "cloudid has no browser logins: only logged-in machines get identity tokens": (
         "identity/oidc/assignment identity/oidc/client identity/oidc/provider identity/oidc/scope"
     ),
-    'the issuer\'s address is the setting "issuer"': "identity/oidc/config",
-    "a token is verified with the keys at identity/oidc/.well-known/keys": "identity/oidc/introspect",
-    "there is one key for all roles, which is replaced every signing_key_period": "identity/oidc/key",
+    'the issuer\'s URL is the setting "issuer"': "identity/oidc/config",
+    "verify tokens with the keys at identity/oidc/.well-known/keys": "identity/oidc/introspect",
+    "all roles use one key, which is replaced every signing_key_period": "identity/oidc/key",
     "there are no control groups": "sys/config/control-group sys/control-group",
-    "pages of other origins cannot use the service": "sys/config/cors",
-    'the setting "ui" turns the page for people on': "sys/config/ui",
+    "web pages of other origins cannot use cloudid": "sys/config/cors",
+    'the setting "ui" enables the web page': "sys/config/ui",
     "SIGHUP reloads the log level and the TLS files": "sys/config/reload",
-    "the settings are the host's: its settings file has them": "sys/config/state",
-    "the server's command init --new-root-token makes a root token": (
+    "see the server's settings file": "sys/config/state",
+    "run the server's command init --new-root-token for a new root token": (
         "sys/decode-token sys/generate-recovery-token sys/generate-root sys/generate-root-token"
     ),
-    "events are in the log, and a host of your own gets them": "sys/events",
+    "events are in the log, and are passed to embedding applications": "sys/events",
     "there are none": "sys/experiments",
-    "keys are kept for nobody else": "sys/external-keys sys/managed-keys",
-    "what a process does is a matter of its host and its log": (
+    "cloudid does not store keys for others": "sys/external-keys sys/managed-keys",
+    "see the server's log, or the operating system": (
         "sys/host-info sys/in-flight-req sys/internal/inspect sys/monitor sys/pprof"
     ),
-    "nothing is counted for licences": "sys/internal/counters sys/utilization-report",
-    "there are no namespaces: run a service for each": "sys/internal/ui/namespaces sys/namespaces",
-    "ask sys/capabilities-self about the paths that matter": "sys/internal/ui/resultant-acl",
-    "nothing is left to tidy: leases have no indexes that could be left over": "sys/leases/tidy",
+    "cloudid has no licences to count clients for": "sys/internal/counters sys/utilization-report",
+    "there are no namespaces: run several services instead": "sys/internal/ui/namespaces sys/namespaces",
+    "use sys/capabilities-self with the paths that you need": "sys/internal/ui/resultant-acl",
+    "there is nothing to tidy": "sys/leases/tidy",
     "there are no licences": "sys/license",
-    "there are no passwords to guess, and nobody is locked out": "sys/locked-users",
-    "log_level in the settings, which SIGHUP reloads": "sys/loggers",
-    "there are no plugins: what can be mounted is built in": "sys/plugins",
-    "sys/policies/acl has all that there is": "sys/policies/detailed",
-    "there are policies of paths only: sys/policies/acl": "sys/policies/egp sys/policies/rgp",
-    "the cloud makes the secrets, and none is made here": "sys/policies/password",
-    "what is stored is sealed, and only read by what it was written for": "sys/raw",
-    "the master key comes from the host: the server's command rekey changes it": (
+    "there are no passwords to guess, so no user is locked out": "sys/locked-users",
+    "set log_level in the settings, and reload it with SIGHUP": "sys/loggers",
+    "there are no plugins: all types of mounts are built in": "sys/plugins",
+    "use sys/policies/acl": "sys/policies/detailed",
+    "there are only ACL policies: use sys/policies/acl": "sys/policies/egp sys/policies/rgp",
+    "Azure generates all secrets": "sys/policies/password",
+    "stored data is encrypted, and cannot be read directly": "sys/raw",
+    "the server reads the master key at start: replace it with the server's command rekey": (
         "sys/rekey sys/rekey-recovery-key sys/rotate/recovery sys/rotate/root"
     ),
-    "several nodes share a store in PostgreSQL or etcd, which replicates itself": "sys/replication",
-    "a data key is replaced by itself long before it is worn out": "sys/rotate/config sys/rotate/keyring/config",
-    "the master key comes from the host, and no request opens or closes the service": "sys/seal sys/unseal",
-    "everything is sealed under one key ring": "sys/sealwrap",
-    "every node answers by itself, and none has to step down: sys/ha-status lists them": "sys/step-down",
-    "the store is SQLite, PostgreSQL or etcd: the server's commands backup and copy-store, or the database's own": (
-        "sys/storage"
-    ),
-    "secrets are handed out here, and copied nowhere": "sys/sync",
-    "nothing is hashed or drawn for clients": "sys/tools",
-    "the changelog says what changed; sys/health tells the version": "sys/version-history",
+    "several nodes share a store in PostgreSQL or etcd, which has its own replication": "sys/replication",
+    "data keys are replaced automatically": "sys/rotate/config sys/rotate/keyring/config",
+    "the server reads the master key at start, and no request can seal or unseal it": "sys/seal sys/unseal",
+    "all data is encrypted with one key ring": "sys/sealwrap",
+    "every node serves all requests, so none has to step down: sys/ha-status lists them": "sys/step-down",
+    "use the server's commands backup and copy-store, or the tools of PostgreSQL and etcd": ("sys/storage"),
+    "cloudid does not copy secrets to other systems": "sys/sync",
+    "cloudid does not hash or generate random data for clients": "sys/tools",
+    "see the changelog; sys/health returns the version": "sys/version-history",
     "write a script": "sys/workflows",
     "wrapping tokens are opaque, not signed": "sys/wrapping/pubkey",
 }
-"""By the reason all paths that it is for."""
+"""All unsupported paths by reason."""
 
 LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
     dict(sorted((path, why) for why, paths in _PATHS.items() for path in paths.split()))
 )
-"""By path the reason. A path stands for itself and for all that is below it."""
+"""The reason by path. A path includes everything below it."""
 
 
 LEFT_OUT_HEADERS: Final[Mapping[str, str]] = MappingProxyType(
     {"x-vault-inline-auth-path": "inline authentication is not offered: log in first"}
 )
-"""Headers of existing services by which a request without a token proves its caller, and what to do instead."""
+"""Headers of Vault by which a request without a token authenticates, and what to do instead."""
 
 
 def reason_of(path: str) -> str:
-    """Why a path is left out; empty when it is not one that an existing service has."""
+    """Return why a path is not supported. Empty if Vault does not have it."""
     while path:
         if path in LEFT_OUT:
             return LEFT_OUT[path]

@@ -1,4 +1,4 @@
-"""Named records: what a mount keeps under names that requests choose, with the routes that all of them have."""
+"""Named records: objects of a mount whose names requests choose, with their common routes."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ T = TypeVar("T")
 
 @frozen(kw_only=True)
 class NamedRecords(Generic[T]):
-    """The roles of a mount, for example. A damaged record is written anew."""
+    """The records of one type, for example the roles of a mount. A damaged record can be overwritten."""
 
     path: str
     form: type[T]
     changed: Callable[[Call, T], Program[tuple[T, tuple[str, ...]]]]
-    """A record with the given fields, once its rules have held, and the warnings for who writes it."""
+    """Return a record with the given fields, after checking its rules, and warnings for the writer."""
     shown: Callable[[str, T], dict[str, Json]]
-    """The members of a record by its name."""
+    """Return the members of a record by its name."""
     members: Schema
 
-    def routes(self, write: str, delete: str = "Removes a role.") -> tuple[Route, ...]:
-        """The routes; these texts say what a write and a deletion do."""
+    def routes(self, write: str, delete: str = "Deletes a role.") -> tuple[Route, ...]:
+        """Return the routes. The texts describe a write and a deletion."""
         one = f"{self.path}/:name"
         return (
             Route(one, WRITE, retry_on_conflict(self.write), write, form=self.form, exists=self.exists),

@@ -1,7 +1,7 @@
-"""Routing: tables of routes, and the call that a route's program gets.
+"""Routing: tables of routes, and the call that a route's program receives.
 
-Each component has one table; a row is one operation at one path. Dispatch, validation, capabilities, and the documents
-about endpoints are all read from the rows.
+Each component has one table, and a row is one operation at one path. Dispatch, validation, capabilities and the API
+documents are all derived from the rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F")
 NOBODY: Final = ""
-"""The name of nothing: no grammar of names admits it."""
+"""A name that no object can have, because no grammar of names allows it."""
 
 
 @frozen
@@ -42,58 +42,60 @@ class NoFields:
 
 @frozen(kw_only=True)
 class PageForm:
-    """Which part of a list is asked for."""
+    """Which part of a list is requested."""
 
-    after: str = setting(SHORT, "", "Only what comes after this key.")
-    limit: int = setting(bounded(INTEGER, -1, 2**31), 0, "At most so many keys; 0 or -1: all.")
+    after: str = setting(SHORT, "", "List only keys after this one.")
+    limit: int = setting(bounded(INTEGER, -1, 2**31), 0, "Maximum number of keys. 0 or -1: all.")
 
 
 class Proven(msgspec.Struct):
-    """What is known of a login. Nothing is, until its mount has accepted the JWT: before that, every claim could be
-    made up, by a stranger or in another tenant."""
+    """What is known of a login.
+
+    Before its mount has accepted the JWT, nothing is known: every claim could be forged, or come from another tenant.
+    """
 
     principal_id: str = ""
-    """Object id of the principal, in lower case. Empty: the JWT is not accepted."""
+    """Object id of the service principal, in lower case. Empty: the JWT is not accepted."""
     resource_id: str = ""
     """Id of the machine as the JWT has it; empty if it names none."""
     case: object = None
     """All that the login was decided on, without its JWT, once that is known."""
     lacks_role: bool = False
-    """The JWT is accepted, and the role that the login names does not exist, as far as is known."""
+    """The JWT is accepted, but the role of the login does not exist, as far as this node knows."""
     has_invalid_form: bool = False
-    """The login was refused for its form, before its JWT was looked at."""
+    """The login was refused because of its form, before its JWT was read."""
     is_verified: bool = False
     """The JWT is not accepted, although its signature was verified."""
 
 
 class Unwrapping(msgspec.Struct, frozen=True):
-    """A wrapped answer that a request takes, with the lease or the token in it, by their ids."""
+    """A wrapped response that a request takes, with the ids of the lease or token in it."""
 
     token: Found[Token]
     spent: Token
-    """What its wrapping token is replaced by, once this request and no other one has the answer."""
+    """What replaces its wrapping token once this request, and no other, has the response."""
     lease_id: str
     token_id: str
 
 
 class Held(msgspec.Struct):
-    """What a request is about to create, noted before the commit that creates it, until its caller has it.
+    """What a request is about to create, noted before the commit that creates it, until the caller has it.
 
-    A request that is closed early, or whose answer is not delivered, leaves none of it: see `give_back`.
+    If a request is closed early, or its response is not delivered, all of it is revoked: see `give_back`.
     """
 
     lease_id: str = ""
     mount_id: str = ""
     intent_id: str = ""
-    """The intent, of that mount, that the lease replaces."""
+    """The intent of that mount which the lease replaces."""
     token: Token | None = None
-    """A new token. One that is not stored was never anywhere but in the answer."""
+    """A new token. A token that is not stored exists only in the response."""
     unwrapping: Unwrapping | None = None
     wrapping: Token | None = None
-    """The token that stands for a wrapped answer."""
+    """The token of a wrapped response."""
 
     def clear(self) -> None:
-        """Nothing of it is left."""
+        """Forget everything."""
         self.lease_id = self.mount_id = self.intent_id = ""
         self.token = self.unwrapping = self.wrapping = None
 
@@ -103,7 +105,7 @@ class Held(msgspec.Struct):
 
 
 def may_read_config(caller: Caller | None, mount: Mount | None) -> bool:
-    """Return whether a caller may read how a mount authenticates to the provider, and so the provider's codes too."""
+    """Return whether a caller may read how a mount authenticates to Azure, and therefore Azure's error codes."""
     if caller is None or mount is None:
         return False
     path = f"sys/retiring/{mount.accessor}" if mount.retired_at is not None else mount.path
@@ -111,7 +113,7 @@ def may_read_config(caller: Caller | None, mount: Mount | None) -> bool:
 
 
 def reason_for(caller: Caller | None, mount: Mount | None, reason: str) -> str:
-    """Return a reason as this caller may see it: with the provider's code only if it may read the configuration."""
+    """Return a reason for this caller: with Azure's error code only if the caller may read the configuration."""
     return reason if may_read_config(caller, mount) else without_provider_code(reason)
 
 
@@ -125,7 +127,7 @@ class Call(msgspec.Struct):
     count_role: Callable[[], None] | None = None
     """Counts a login against the quota of its role, once the mount has accepted its token; `None` without a quota."""
     wrapping: Token | None = None
-    """The token that will stand for the answer, where it is to be wrapped; it is not in the store yet."""
+    """The wrapping token for the response, if it is to be wrapped. It is not in the store yet."""
 
     @property
     def mount(self) -> Mount:
@@ -189,16 +191,16 @@ class Call(msgspec.Struct):
         return f"<Call {self.request_id} at {self.mount.path}>"
 
     def form(self, form: type[F]) -> F:
-        """The fields that were given as an instance of the route's form; the others have their defaults."""
+        """Return the given fields as an instance of the route's form, with defaults for all others."""
         if self.given.values:
             return form(**self.given.values)
         fields: F = defaults_of(form)  # type: ignore[arg-type]  # every class is hashable
         return fields
 
     def tied_to_wrapping(self, *, lease_id: str = "", token_id: str = "") -> Changes:
-        """Makes a new lease or token end with the wrapping token, if there is to be one, and notes that token as held.
+        """Make a new lease or token end with the wrapping token, if there will be one, and note that token as held.
 
-        Goes with its commit. If that is certainly not made, nothing is `held` any more.
+        This is part of its commit. If the commit is definitely not made, nothing is `held` any more.
         """
         if self.wrapping is None:
             return NO_CHANGES
@@ -208,7 +210,7 @@ class Call(msgspec.Struct):
 
     @property
     def token(self) -> Caller:
-        """Who calls; routes that need a token always have one."""
+        """Return the caller's token. Routes that need a token always have one."""
         if self.caller is None:
             raise Refused(Code.PERMISSION_DENIED)
         return self.caller
@@ -216,8 +218,10 @@ class Call(msgspec.Struct):
 
 @frozen(eq=False, slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class Route:
-    """One row. `path` is relative to the mount: `:name` captures one segment, `*rest` all that is left
-    but for the segments that follow it."""
+    """A row. `path` is relative to the mount:
+
+    `:name` captures one segment, `*rest` everything up to the segments that follow it.
+    """
 
     path: str
     operation: Operation
@@ -225,44 +229,44 @@ class Route:
     doc: str
     form: type = NoFields
     exists: Callable[[Call], Program[bool]] | None = None
-    """Tells create from update, where the two need different capabilities."""
+    """Returns whether the object exists, if create and update need different capabilities."""
     public: bool = False
-    """Needs no token. The program knows the caller only where `optional_token` says so."""
+    """Needs no token. The program knows the caller only with `optional_token`."""
     optional_token: bool = False
-    """A good token is looked at, any other counts as none."""
+    """A valid token is used, and any other is ignored."""
     gives_token: bool = False
-    """Each of its answers holds a token: it is wrapped also for a request that has none."""
+    """Each of its responses contains a token, so a request without a token can have it wrapped too."""
     any_token: bool = False
-    """Needs a good token, but no policy: the program decides."""
+    """Needs a valid token, but no policy: the program decides."""
     requires_all: bool = False
-    """The required fields of the form must be in the request itself."""
+    """The form's required fields must be in the request itself."""
     takes_anything: bool = False
-    """Unknown fields are no mistake here."""
+    """Unknown fields are allowed."""
     pages: bool = False
     """A list whose program applies `after` and `limit` itself."""
     role_field: str = ""
-    """The field that names a role, where the path does not."""
+    """The field that names a role, if the path does not."""
     audited: bool = True
-    """Audit devices get entries of its requests."""
+    """Its requests are audited."""
     rests_on_view: bool = False
-    """The program may use what this node read last, the table of mounts included: see `View`."""
+    """The program may use what this node last read, including the table of mounts: see `View`."""
     names_provider_codes: bool = False
-    """A refusal has the provider's code, for a caller who may read the mount's configuration."""
+    """A refusal includes Azure's error code, for a caller who may read the mount's configuration."""
     has_side_effect: bool = False
-    """A read that changes something: not offered to HEAD."""
+    """A read that changes something, and therefore does not support HEAD."""
     answers: Answers = attrs.field(
         default=attrs.Factory(lambda route: KEYS if route.operation is Operation.LIST else DONE, takes_self=True)
     )
-    """What it answers: with nothing said, a list answers its keys, and any other route nothing."""
+    """What it returns. By default a list returns its keys, and any other route returns nothing."""
 
     @cached_property
     def changes(self) -> bool:
-        """Whether it writes or deletes."""
+        """Return whether it writes or deletes."""
         return self.operation in (Operation.WRITE, Operation.DELETE)
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether its answers have no envelope, so that they cannot be wrapped."""
+        """Return whether its responses have no envelope, so that they cannot be wrapped."""
         return self.answers.shape in (PLAIN, CHOSEN)
 
     @cached_property
@@ -270,7 +274,7 @@ class Route:
         return tuple(self.path.split("/"))
 
     def match(self, segments: list[str]) -> Mapping[str, str] | None:
-        """The captures when a path is this route's, else `None`."""
+        """Return the captures if a path matches this route, otherwise `None`."""
         captures: dict[str, str] = {}
         for number, pattern in enumerate(self.segments):
             if pattern.startswith("*"):
@@ -299,9 +303,9 @@ def route(
     doc: str = "",
     **more: Any,
 ) -> Callable[[Callable[[Call], Program[Answer]]], Route]:
-    """Makes a program a row. What the interface says of it is the first paragraph of its docstring, or else `doc`.
+    """Make a program a row. Its description is the first paragraph of its docstring, or `doc`.
 
-    `answers`: the schema of `data`, or all that it answers; with nothing said, as `Route` has it.
+    `answers`: the schema of `data`, or everything that it returns; the default is as in `Route`.
     """
     if isinstance(answers, Answers):
         more["answers"] = answers
@@ -316,7 +320,7 @@ def route(
 
 
 def methods_of(routes: Iterable[Route]) -> str:
-    """The `Allow` header of a path that offers these routes (RFC 9110 section 10.2.1)."""
+    """Return the `Allow` header of a path with these routes (RFC 9110 section 10.2.1)."""
     methods = {
         method
         for route in routes
@@ -343,12 +347,15 @@ class RouteTable:
 
     @cached_property
     def kept(self) -> frozenset[str]:
-        """The patterns of objects that a write makes and a deletion removes."""
+        """The patterns of objects that a write creates and a deletion deletes."""
         deleted = {route.path for route in self.routes if route.operation is Operation.DELETE}
         return frozenset(route.path for route in self.routes if route.operation is WRITE and route.path in deleted)
 
     def find(self, path: str, operation: Operation) -> tuple[Route, Mapping[str, str]] | Code:
-        """The row for a path and an operation with its captures, or why there is none. Specific rows go first."""
+        """Return the row for a path and an operation with its captures, or why there is none.
+
+        Specific rows take precedence.
+        """
         route = self.fixed.get((path, operation))
         if route is not None and "*" not in route.path:
             return route, {}
@@ -364,15 +371,16 @@ class RouteTable:
         return Code.UNSUPPORTED_OPERATION if known else Code.UNSUPPORTED_PATH
 
     def at(self, path: str) -> tuple[Route, ...]:
-        """The rows for a path, one for each operation that it offers."""
+        """Return the rows for a path, one for each operation."""
         found = [self.find(path, operation) for operation in Operation]
         return tuple(row[0] for row in found if not isinstance(row, Code))
 
 
 def captured(call: Call, capture: str, parse: Callable[[str], str]) -> str:
-    """A captured name in the form that its grammar makes of it. What cannot be a name is `NAME_INVALID` in a write.
+    """Return a captured name in its normal form. Refuse an invalid name in a write with `NAME_INVALID`.
 
-    In other operations it is `NOBODY`: what has such a name is not there, like all that was never written.
+    In other operations, an invalid name becomes `NOBODY`, so the object is not found, like any object that was never
+    written.
     """
     try:
         return parse(call.captures[capture])
@@ -383,10 +391,10 @@ def captured(call: Call, capture: str, parse: Callable[[str], str]) -> str:
 
 
 def capture_name(call: Call, capture: str = "name") -> str:
-    """A captured name in lower case, as `captured` has it."""
+    """Return a captured name in lower case, like `captured`."""
     return captured(call, capture, parse_name)
 
 
 def name_as_written(call: Call) -> str:
-    """A captured name, for what keeps the spelling of its name, as `captured` has it."""
+    """Return a captured name in its original spelling, like `captured`."""
     return call.captures["name"] if capture_name(call) else NOBODY

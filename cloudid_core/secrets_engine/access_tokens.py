@@ -45,14 +45,14 @@ R = TypeVar("R", Role, StaticRole)
 MEMBERS: Final = schemas.members(TEXT="access_token token_type scope", INTEGER="expires_in", TIME="expires_at")
 PATIENCE: Final = 5.0
 """Seconds that a request waits for the replacement of a secret that still works. The replacement goes on without it."""
-CHANGED: Final = "the role or the configuration was changed meanwhile"
+CHANGED: Final = "the role or the configuration was changed by another request"
 
 
 @frozen(kw_only=True)
 class TokenForm:
     """A request for an access token."""
 
-    scope: str = setting(TEXT, "", "One of the role's `token_scopes`; can be left out if there is only one.")
+    scope: str = setting(TEXT, "", "One of the role's `token_scopes`. Optional if there is only one.")
 
 
 @frozen(kw_only=True)
@@ -151,7 +151,7 @@ def chosen_scope(token_scopes: tuple[str, ...], scope: str) -> str:
     if not token_scopes:
         raise Refused(Code.ROLE_WITHOUT_TOKENS)
     if not scope and len(token_scopes) > 1:
-        raise Refused(Code.FIELD_REQUIRED, '"scope": the role lists several "token_scopes"')
+        raise Refused(Code.FIELD_REQUIRED, '"scope": the role has several "token_scopes"')
     if scope and scope not in token_scopes:
         raise Refused(Code.TOKEN_SCOPE_NOT_ALLOWED)
     return scope or token_scopes[0]
@@ -194,7 +194,7 @@ async def _fresh(call: Call, grant: Grant[Role]) -> AccessToken:
         if problem.code not in secret.row.dead or await Now() < made_at + GRACE:
             raise
     await _replace(call, grant, call.deadline, is_needed=True)
-    raise Conflict("the role has another secret now")
+    raise Conflict("the role's secret was changed")
 
 
 async def _replace(call: Call, grant: Grant[Role], deadline: Deadline, *, is_needed: bool) -> None:
@@ -226,5 +226,5 @@ def _token_answer(token: AccessToken, scope: str, now: Instant) -> Answer:
             "expires_at": rfc3339.show(ends_at),
             "scope": scope,
         },
-        warnings=(f"the access token cannot be called back: it works until {rfc3339.show(ends_at)}",),
+        warnings=(f"the access token cannot be revoked: it is valid until {rfc3339.show(ends_at)}",),
     )

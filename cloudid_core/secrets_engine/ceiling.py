@@ -92,7 +92,7 @@ def _normal(allowed: Allowed) -> Allowed:
 
 def _refuse_null(raw: object) -> object:
     if raw is None:
-        raise ValueError("must be a list: null, for everything, is not possible")
+        raise ValueError("must be a list: null, which allows everything, is not possible")
     return raw
 
 
@@ -137,28 +137,28 @@ class Ceiling:
 
     allowed_scopes: Allowed = _allowing(
         SCOPES,
-        "Scopes at and below which roles may make assignments. The root, management groups and resource providers "
-        "allow only themselves.",
+        "Scopes at or below which roles may assign Azure roles. The root scope, management groups and "
+        "resource providers allow only themselves.",
     )
-    allowed_role_definitions: Allowed = _allowing(NAMES, "Role definitions that roles may assign, by id or name.")
+    allowed_role_definitions: Allowed = _allowing(NAMES, "Azure role definitions that roles may assign, by id or name.")
     allowed_application_ids: Allowed = _allowing(
-        IDS, "Existing applications that roles may lend, by object id or client id."
+        IDS, "Existing app registrations that roles may use, by object id or client id."
     )
-    allowed_group_ids: Allowed = _allowing(NAMES, "Groups that roles may have principals join, by id or name.")
+    allowed_group_ids: Allowed = _allowing(NAMES, "Groups to which roles may add service principals, by id or name.")
     allowed_directory_roles: Allowed = _allowing(
         LISTED_NAMES,
-        "Roles of the directory that roles may hand out, by id or name: none but these, whatever else is set.",
+        "Directory roles that roles may assign, by id or name. No other is allowed, whatever else is set.",
     )
     allowed_app_roles: Allowed = _allowing(
         APP_ROLES,
-        "App roles that roles may hand out, as objects of `resource_id`, the principal of the API, and `app_role_id`: "
-        "none but these, whatever else is set.",
+        "App roles that roles may assign, as objects with `resource_id` (the API's service principal) "
+        "and `app_role_id`. No other is allowed, whatever else is set.",
     )
     deny_privileged_roles: bool = setting(
         BOOLEAN,
         False,
-        "Refuse role definitions that may do everything, give rights to others or take over identities. They are read "
-        "again for each issue and renewal.",
+        "Refuse role definitions that can do everything, grant permissions or take over identities. They "
+        "are checked again for each issue and renewal.",
         shown_empty=False,
     )
 
@@ -174,8 +174,12 @@ class Ceiling:
     def warnings(self, stopped: int) -> tuple[str, ...]:
         """What a ceiling forbids altogether, which an operator may not have meant, and how many roles it stops."""
         nothing = [name for name in LISTS if getattr(self, name).written == ()]
-        forbids = (f"nothing is allowed of: {', '.join(nothing)}",) if self.is_limited and nothing else ()
-        return (*forbids, f"GET <mount>/ceiling lists the roles that give nothing any more: {stopped}")
+        forbids = (
+            (f"these lists are empty, so they allow nothing: {', '.join(nothing)}",)
+            if self.is_limited and nothing
+            else ()
+        )
+        return (*forbids, f"GET <mount>/ceiling lists the roles that no longer issue credentials: {stopped}")
 
 
 C = TypeVar("C", bound=Ceiling)

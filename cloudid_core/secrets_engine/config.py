@@ -76,26 +76,26 @@ PREFIX: Final = printable(100)
 class Config(RootCredential, Ceiling):
     """What is stored for a mount. Fields that were never set have the defaults of this table."""
 
-    subscription_id: str = setting(GUID, "", "Subscription of the service.", env="SUBSCRIPTION_ID", required=True)
-    tenant_id: str = setting(TENANT, "", "Directory tenant id.", env="TENANT_ID", required=True)
-    environment: str = setting(ENVIRONMENT, "", "Environment of the cloud; empty: public.", env="ENVIRONMENT")
+    subscription_id: str = setting(GUID, "", "Default subscription.", env="SUBSCRIPTION_ID", required=True)
+    tenant_id: str = setting(TENANT, "", "Tenant id.", env="TENANT_ID", required=True)
+    environment: str = setting(ENVIRONMENT, "", "Azure environment. Empty: the public cloud.", env="ENVIRONMENT")
     max_secret_ttl: int = setting(  # type: ignore[misc]  # the base class has no such field
         lasting(LONGEST_SECRET),
         0,
-        "Longest life of the secrets and certificates that the engine makes, for tenants that limit it. Leases end with"
-        " them. At least 2 hours; 0: without limit.",
+        "Maximum validity of the client secrets and certificates that the engine creates, for tenants "
+        "that limit it. Leases end with them. At least 2 hours. 0: no limit.",
         shown_empty=False,
     )
 
     service_management_reference: str = setting(
         REFERENCE,
         "",
-        "Service management reference of the app registrations that the engine makes, which some tenants require. That"
-        " of a role takes its place.",
+        "Service management reference of the app registrations that the engine creates, which some "
+        "tenants require. A role can override it.",
         shown_empty=False,
     )
     display_name_prefix: str = setting(
-        PREFIX, "", "Beginning of the display names of the app registrations that the engine makes.", shown_empty=False
+        PREFIX, "", "Prefix of the display names of the app registrations that the engine creates.", shown_empty=False
     )
 
     @property
@@ -113,14 +113,18 @@ class Config(RootCredential, Ceiling):
 class ConfigForm(Config, AppliedForm):
     """A write of the configuration."""
 
-    force: bool = setting(BOOLEAN, False, "Change tenant or environment although leases need the present ones.")
+    force: bool = setting(BOOLEAN, False, "Change the tenant or environment even if leases need the current one.")
 
 
 @frozen(kw_only=True)
 class DeleteForm:
     """A removal of the configuration."""
 
-    force: bool = setting(BOOLEAN, False, "Remove it although leases are alive; they wait until there is one again.")
+    force: bool = setting(
+        BOOLEAN,
+        False,
+        "Delete the configuration even if there are leases. They cannot be revoked until there is a new one.",
+    )
 
 
 CONFIG_MEMBERS: Final = schemas.joined(
@@ -148,7 +152,7 @@ async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
 def clamped_warnings(fields: Iterable[str]) -> tuple[str, ...]:
     """Warn the writer of a role about each field that does not take effect as it is written."""
     return tuple(
-        f'"{field}" is longer than "max_secret_ttl" of the configuration, which takes effect' for field in fields
+        f'"{field}" is longer than "max_secret_ttl" of the configuration, which is used instead' for field in fields
     )
 
 
@@ -231,11 +235,11 @@ async def _refuse_to_strand(call: Call) -> dict[str, int]:
     listed = [(intents, await ListKeys(intents, "", MOST_NAMED + 1))]
     keeping = await context.components.of(mount).count_kept(context, mount)
     listed += [(prefix, await ListKeys(prefix, "", MOST_NAMED + 1)) for prefix in (leases, intents)]
-    named: list[str] = [f"roles that keep an application or a secret: {keeping}"] if keeping else []
+    named: list[str] = [f"roles with an app registration or a client secret: {keeping}"] if keeping else []
     for what, prefix in (("lease", leases), ("intent", intents)):
         found = sorted({key for each, page in listed if each == prefix for key in page})
         named += [f"{what} {key.removeprefix(prefix)}" for key in found[:MOST_NAMED]]
         named += [f"more {what}s"] * (len(found) > MOST_NAMED)
     if named:
-        raise Refused(Code.LEASES_ALIVE, f"{', '.join(named)}; force=true goes on all the same")
+        raise Refused(Code.LEASES_ALIVE, f"{', '.join(named)}; force=true continues anyway")
     return expects

@@ -91,7 +91,7 @@ async def generate_credentials(call: Call) -> Answer:
         client_id, secret = made.provisioned.client_id, made.password.secret
         given = Credentials(client_id=client_id, client_secret=secret)
         if client.settings.verify_credentials and not await wait_until_proven(client, given, FreshObject.SECRET):
-            raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
+            raise Refused(Code.DEADLINE_PASSED, "Azure does not accept the new client secret yet")
         lease = await _account_for(call, plan, made, intent, lease_id)
     except CloudidError as failure:
         if made is None and plan.provisioned.password_on and isinstance(failure, ProviderProblem):
@@ -118,7 +118,7 @@ async def generate_credentials(call: Call) -> Answer:
 def _capped_by_token(lease: Lease, plan: Plan) -> tuple[str, ...]:
     """Warn when the lease ends before the TTL that its role grants, because its token cannot live longer."""
     seconds = round(lease.expires_at - lease.issued_at)
-    return () if seconds >= plan.ttl else (f"the token cannot live longer: the TTL is capped to {seconds}s",)
+    return () if seconds >= plan.ttl else (f"the TTL is capped to {seconds}s, because the token expires then",)
 
 
 def _lease_id(call: Call, plan: Plan) -> str:
@@ -203,7 +203,7 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
         ends_at = min(ends_at, token.expires_at)
     ttl = min(plan.ttl, int(ends_at - now))
     if ttl <= 0:
-        raise Refused(Code.DEADLINE_PASSED, "nothing is left of the lease")
+        raise Refused(Code.DEADLINE_PASSED, "the lease no longer exists")
     mounts = await mount_table(context.records)
     role = await find_role(context, mount, plan.role_name)
     if role is None or mount.id not in mounts.record.by_id:

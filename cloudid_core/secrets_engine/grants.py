@@ -76,7 +76,7 @@ def _elements(raw: object) -> list[Mapping[str, Any]]:
 def _texts(element: Mapping[str, Any], names: frozenset[str]) -> dict[str, str]:
     unknown = element.keys() - names
     if unknown:
-        raise ValueError("has an element with unknown members; known are " + ", ".join(sorted(names)))
+        raise ValueError("has an element with unknown members; allowed are " + ", ".join(sorted(names)))
     if not all(isinstance(value, str) for value in element.values()):
         raise ValueError("has an element with a member that is not a string")
     return dict(element)
@@ -124,7 +124,7 @@ def _normal_role_grants(grants: tuple[RoleGrant, ...]) -> tuple[RoleGrant, ...]:
 _ROLE_GRANTS: Final = listed("role assignments", RoleGrant, ("role_name", "role_id"), ("scope",))
 ROLE_GRANTS: Final = evolve(_ROLE_GRANTS, parse=_role_grants, normal=_normal_role_grants)
 GROUP_GRANTS: Final = listed("groups", GroupGrant, ("group_name", "object_id"))
-DIRECTORY_ROLE_GRANTS: Final = listed("roles of the directory", DirectoryRoleGrant, ("role_name", "role_id"))
+DIRECTORY_ROLE_GRANTS: Final = listed("directory roles", DirectoryRoleGrant, ("role_name", "role_id"))
 APP_ROLE_GRANTS: Final = listed(
     "app roles", AppRoleGrant, ("resource_name", "resource_id"), ("app_role_name", "app_role_id")
 )

@@ -121,7 +121,7 @@ async def grant(
 def foreign_warnings(granted: tuple[PlannedAssignment, ...]) -> tuple[str, ...]:
     """Name the assignments that another party made, which the service does not remove before the principal."""
     return tuple(
-        f"a role assignment at {one.scope} was made by another party: it stays as long as the service principal"
+        f"a role assignment at {one.scope} was created by someone else, and exists as long as the service principal"
         for one in granted
         if one.is_foreign
     )

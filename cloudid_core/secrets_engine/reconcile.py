@@ -42,12 +42,12 @@ PAGE: Final = LEASES_AT_ONCE
 MOST_NAMED: Final = 10
 """How many damaged entries one refusal names."""
 KEYS_STAY: Final = (
-    "the key of a static role is missing: clients may hold another one of its application, so none of them is removed"
-    " before the role is rotated (rotate-role with force=true)"
+    "the client secret of a static role is missing. Clients may use another secret of its app "
+    "registration, so none is removed until the role is rotated (rotate-role with force=true)"
 )
 INCOMPLETE: Final = (
-    f"not all marked objects were listed: Azure has more than {MOST_SELECTED} of a kind, or the time was over; "
-    "a request has as much time as the setting request_deadline allows"
+    f"not all marked objects were listed, because there are more than {MOST_SELECTED} of a kind, or the "
+    "time was over. The setting request_deadline limits the time"
 )
 NOT_SEARCHED: Final = ("membership", "deleted item")
 
@@ -57,9 +57,9 @@ class RepairForm:
     """How much a repair may do."""
 
     max: int = setting(
-        bounded(INTEGER, 1, MOST_EXAMINED), USUAL_REPAIRS, "How many objects to remove and leases to end at the most."
+        bounded(INTEGER, 1, MOST_EXAMINED), USUAL_REPAIRS, "Maximum number of objects to remove and leases to revoke."
     )
-    force: bool = setting(BOOLEAN, False, "Drop damaged leases and intents of the mount first.")
+    force: bool = setting(BOOLEAN, False, "First drop damaged leases and intents of the mount.")
 
 
 @frozen(kw_only=True)
@@ -162,7 +162,7 @@ async def repair(call: Call) -> Answer:
     findings = await _examine(call, client)
     if findings.damaged:
         entries = ", ".join(each.digest for each in findings.damaged[:MOST_NAMED])
-        cure = "force=true drops leases and intents, roles are written anew or deleted"
+        cure = "drop leases and intents with force=true, rewrite or delete roles"
         raise Refused(Code.ENTRY_DAMAGED, f"entries {entries}; {cure}")
     most = form.max
     waiting = {each.one.application_id for each in findings.missing if each.holder.static_role}

@@ -73,8 +73,8 @@ MOST_COUNTED: Final = 1000
 MOST_EXAMINED: Final = 1000
 """How many roles are read to find the scopes that they name."""
 
-UNRECORDED: Final = "the lease does not record what it holds: request new credentials"
-GIVEN_UP: Final = "its role no longer keeps the application"
+UNRECORDED: Final = "the lease has no record of what it grants: request new credentials"
+GIVEN_UP: Final = "the app registration no longer belongs to its role"
 TEN_YEARS: Final = 10 * 365 * 24 * 3600
 DURATIONS: Final = ("ttl", "max_ttl", "explicit_max_ttl")
 MOST_TAGS: Final = 100
@@ -112,43 +112,57 @@ class Role(AsWritten):
     """What is stored for a role. `client_id` belongs to `application_object_id`; `persistent_app` to a role that keeps
     its own application; `token_secret` to one that has given access tokens."""
 
-    azure_roles: tuple[RoleGrant, ...] = setting(ROLE_GRANTS, (), "Role assignments of the principals, as JSON text.")
-    azure_groups: tuple[GroupGrant, ...] = setting(GROUP_GRANTS, (), "Groups that the principals join, as JSON text.")
+    azure_roles: tuple[RoleGrant, ...] = setting(
+        ROLE_GRANTS, (), "Azure roles to assign to the service principals, as a JSON string."
+    )
+    azure_groups: tuple[GroupGrant, ...] = setting(
+        GROUP_GRANTS, (), "Groups to add the service principals to, as a JSON string."
+    )
     directory_roles: tuple[DirectoryRoleGrant, ...] = setting(
         DIRECTORY_ROLE_GRANTS,
         (),
-        "Roles of the directory that the principals get, as JSON text: only what `allowed_directory_roles` lists.",
+        "Directory roles to assign to the service principals, as a JSON string. Only those in "
+        "`allowed_directory_roles`.",
     )
     app_roles: tuple[AppRoleGrant, ...] = setting(
         APP_ROLE_GRANTS,
         (),
-        "App roles of APIs that the principals get, as JSON text: only what `allowed_app_roles` lists.",
+        "App roles of APIs to assign to the service principals, as a JSON string. Only those in `allowed_app_roles`.",
     )
-    application_object_id: str = setting(OBJECT_ID, "", "Object id of an existing application to use instead.")
-    persist_app: bool = setting(BOOLEAN, False, "Keep one application and principal for the life of the role.")
+    application_object_id: str = setting(OBJECT_ID, "", "Object id of an existing app registration to use instead.")
+    persist_app: bool = setting(
+        BOOLEAN, False, "Use one app registration and service principal for the lifetime of the role."
+    )
     ttl: int = setting(SECONDS, 0, "Default TTL of the leases.")
     max_ttl: int = setting(SECONDS, 0, "Maximum TTL of the leases.")
-    explicit_max_ttl: int = setting(SECONDS, 0, "Hard cap on lease and principal; 0: ten years.")
-    max_leases: int = setting(bounded(INTEGER, 0, 2**31), 0, "Most leases at a time; 0: without limit.")
-    permanently_delete: bool = setting(BOOLEAN, False, "Purge what was made, instead of leaving it soft-deleted.")
-    sign_in_audience: str = setting(
-        one_of(*SIGN_IN_AUDIENCES), "", "Who can sign in to the applications; empty: accounts of the tenant only."
+    explicit_max_ttl: int = setting(
+        SECONDS, 0, "Maximum lifetime of a lease and its service principal, whatever the TTLs. 0: ten years."
     )
-    tags: tuple[str, ...] = setting(TAGS, (), "Tags of the applications.")
+    max_leases: int = setting(bounded(INTEGER, 0, 2**31), 0, "Maximum number of leases. 0: no limit.")
+    permanently_delete: bool = setting(
+        BOOLEAN, False, "Delete objects permanently, instead of leaving them soft-deleted."
+    )
+    sign_in_audience: str = setting(
+        one_of(*SIGN_IN_AUDIENCES), "", "Who can sign in to the app registrations. Empty: only accounts of the tenant."
+    )
+    tags: tuple[str, ...] = setting(TAGS, (), "Tags of the app registrations.")
     service_management_reference: str = setting(
         REFERENCE,
         "",
-        "Service management reference of the applications, which some tenants require; empty: the configuration's.",
+        "Service management reference of the app registrations, which some tenants require. Empty: the "
+        "one in the configuration.",
         shown_empty=False,
     )
     token_scopes: tuple[str, ...] = setting(
-        TOKEN_SCOPES, (), "Scopes that access tokens of its application are given for; empty: it gives none."
+        TOKEN_SCOPES,
+        (),
+        "Scopes for which the role issues access tokens of its app registration. Empty: it issues none.",
     )
     proof: str = setting(
         one_of(*PROOFS),
         SECRET,
-        "What access tokens are asked for with: a secret of the application, a certificate whose key never leaves this"
-        " service, or a federated credential, which needs neither.",
+        "Credential for requesting access tokens: a client secret of the app registration, a certificate "
+        "whose key never leaves cloudid, or a federated credential, which needs neither.",
     )
     client_id: str = ""
     persistent_app: PersistentApp | None = None
@@ -215,7 +229,7 @@ class Role(AsWritten):
 class DeleteRoleForm:
     """A removal of a role."""
 
-    revoke_leases: bool = setting(BOOLEAN, False, "End its leases too.")
+    revoke_leases: bool = setting(BOOLEAN, False, "Also revoke its leases.")
 
 
 def check(role: Role) -> None:
@@ -230,7 +244,10 @@ def check(role: Role) -> None:
             Problem(Code.FIELD_REQUIRED, '"application_object_id", "azure_roles", "directory_roles" or "app_roles"')
         )
     if role.token_scopes and not (role.application_object_id or role.persist_app):
-        detail = '"persist_app" or "application_object_id", for "token_scopes": tokens outlive principals of leases'
+        detail = (
+            '"token_scopes" needs "persist_app" or "application_object_id", because tokens outlive the '
+            "service principals of leases"
+        )
         problems.append(Problem(Code.FIELD_REQUIRED, detail))
     for flag in ("persist_app", "permanently_delete"):
         if role.application_object_id and getattr(role, flag):
@@ -425,7 +442,7 @@ async def delete_role(call: Call) -> Answer:
     if not living:
         return answer
     more = " or more" if living == MOST_COUNTED else ""
-    warning = f"leases that live on until they end: {living}{more}; revoke_leases=true ends them"
+    warning = f"leases that stay valid until they expire: {living}{more}; revoke_leases=true revokes them"
     return replace(answer, warnings=(*answer.warnings, warning))
 
 
@@ -446,7 +463,9 @@ async def _delete(call: Call) -> Answer | None:
         found = await find_role(call.context, call.mount, capture_name(call))
     except EntryDamaged as damaged:
         await call.context.records.commit(Changes({damaged.key: damaged.version}, deletes=(damaged.key,)))
-        return Answer(warnings=("the role was damaged; an application or secret that it kept is left at the provider",))
+        return Answer(
+            warnings=("the role was damaged; its app registration or client secret, if it had one, remains in Azure",)
+        )
     if found is None:
         return None
     changes = Changes(found.expected, deletes=(found.key, *_index_keys(call.mount, capture_name(call), found.record)))

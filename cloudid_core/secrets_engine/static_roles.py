@@ -50,14 +50,15 @@ SPARE: Final = 15 * DAY
 MARKER: Final = "cloudid-"
 """How the names of all objects start that an installation of this service makes."""
 OTHER_ROLE: Final = (
-    "another static role has a secret of this application too: each rotates its own, and removes no other"
+    "another static role also has a client secret of this app registration; each role rotates only its own secret"
 )
 OTHER_INSTALLATION: Final = (
-    "another installation of this service has a secret of this application too: each removes only its own"
+    "another cloudid service also has a client secret of this app registration; each removes only its own"
 )
 SECRET_LEFT: Final = (
-    "its secret works until its end; remove_secret=true removes it with the role. Where another role names its"
-    " application, reconciliation reports the secret as unaccounted for, and removes it on request"
+    "its client secret stays valid until it expires; remove_secret=true removes it with the role. If "
+    "another role uses the app registration, reconciliation reports the secret as unaccounted for, and "
+    "removes it on request"
 )
 NO_KEY: Final = Key(secret=Secret())
 _PATH: Final = "static-roles/"
@@ -68,12 +69,12 @@ class StaticRole(AsWritten):
     """What is stored. `client_id` belongs to `application_object_id`; the last three are the key that it holds."""
 
     application_object_id: str = setting(
-        OBJECT_ID, "", "Object id of the application. It never changes.", required=True
+        OBJECT_ID, "", "Object id of the app registration. It cannot be changed.", required=True
     )
     rotation_period: int = setting(
         lasting(LONGEST_SECRET),
         0,
-        "Seconds between rotations of the secret, at least 5; 0: by the schedule, and 182 days without one.",
+        "Seconds between rotations of the client secret, at least 5. 0: use the schedule, or 182 days without one.",
         old_name="ttl",
     )
     rotation_schedule: str = setting(SCHEDULE, "", "Five-field cron schedule of rotations, in UTC.")
@@ -82,15 +83,15 @@ class StaticRole(AsWritten):
         0,
         "Seconds that a scheduled rotation may take, retries included; 0: until the next. At least 3600.",
     )
-    metadata: dict[str, str] = setting(METADATA, {}, "Texts that go with the credentials.")
+    metadata: dict[str, str] = setting(METADATA, {}, "Strings that are returned with the credentials.")
     token_scopes: tuple[str, ...] = setting(
-        TOKEN_SCOPES, (), "Scopes that access tokens of the application are given for; empty: none."
+        TOKEN_SCOPES, (), "Scopes for which the role issues access tokens of the app registration. Empty: none."
     )
     proof: str = setting(
         one_of(*PROOFS),
         SECRET,
-        "What the application proves itself with: a secret, which is handed out, or for access tokens alone a"
-        " certificate whose key never leaves this service, or a federated credential.",
+        "Credential of the app registration: a client secret, which the role issues; or, for access "
+        "tokens only, a certificate whose key never leaves cloudid, or a federated credential.",
     )
     client_id: str = ""
     client_secret: Secret = field(factory=Secret)
@@ -135,7 +136,9 @@ class StaticRole(AsWritten):
 class DeleteForm:
     """A removal of a static role."""
 
-    remove_secret: bool = setting(BOOLEAN, False, "Remove its secret too, which works until its end otherwise.")
+    remove_secret: bool = setting(
+        BOOLEAN, False, "Also remove its client secret, which otherwise stays valid until it expires."
+    )
 
 
 MEMBERS: Final = schemas.joined(shown_members(StaticRole), STATE, schemas.members(INTEGER="ttl"))
@@ -174,9 +177,9 @@ async def write_static_role(call: Call) -> Answer:
             answer = await rotate(call, capture_name(call))
         except CloudidError as failure:
             reason = reason_for(call.caller, call.mount, reason_of(failure))
-            return Answer(warnings=(*warnings, f"the role has no secret yet, and is given one later: {reason}"))
+            return Answer(warnings=(*warnings, f"the role has no client secret yet, and will get one later: {reason}"))
         if answer.status:
-            warnings = (*warnings, "the role has no secret yet: the provider does not accept the new one so far")
+            warnings = (*warnings, "the role has no client secret yet: Azure does not accept the new one so far")
         return Answer(warnings=warnings, wake_at=answer.wake_at)
     return Answer(warnings=warnings, wake_at=call.now)
 
@@ -212,10 +215,14 @@ def _check(context: Context, role: StaticRole, stored: StaticRole) -> None:
         raise Refused(Code.FIELD_REQUIRED, '"application_object_id"')
     problems = [*rule_problems(role)]
     if stored.client_id and role.normal.application_object_id != stored.normal.application_object_id:
-        detail = '"application_object_id" cannot be changed: delete the role, and write it anew'
+        detail = '"application_object_id" cannot be changed: delete the role, and create it again'
         problems.append(Problem(Code.FIELD_INVALID, detail))
     if role.proof != SECRET and not role.token_scopes:
-        problems.append(Problem(Code.FIELD_REQUIRED, f'"token_scopes": "{role.proof}" gives nothing but access tokens'))
+        problems.append(
+            Problem(
+                Code.FIELD_REQUIRED, f'"token_scopes" is required, because "{role.proof}" issues only access tokens'
+            )
+        )
     if problems:
         raise Refused.because(problems)
     require_issuer(context, role.proof)

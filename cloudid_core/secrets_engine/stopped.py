@@ -119,7 +119,7 @@ async def stopped_by_ceiling(call: Call) -> Answer:
     Role definitions are used as they were read in the last minutes, and otherwise read.
     """
     stopped = await find_stopped(call.context, call.mount, call.deadline)
-    unread = f"role definitions that could not be read, so that roles with them may be missing: {stopped.unread}"
+    unread = f"role definitions that could not be read, so roles with them may be missing: {stopped.unread}"
     named: dict[str, Json] = {path: list(reasons) for path, reasons in islice(stopped.roles.items(), MOST_NAMED)}
     return Answer(data={"stopped": named, "count": len(stopped.roles)}, warnings=(unread,) if stopped.unread else ())
 

@@ -124,7 +124,7 @@ async def replace_secret(
         )
         proven = await wait_until_proven(client, made.credentials(context, mount, client), made.row.family)
         if not (proven or is_needed):
-            raise Refused(Code.DEADLINE_PASSED, "the provider does not accept the new secret yet")
+            raise Refused(Code.DEADLINE_PASSED, "Azure does not accept the new client secret yet")
         made = evolve(made, proven=proven)
         changes = Changes(expects, {found.key: evolve(found.record, token_secret=made)}) | closing(intent)
         if kept is not None:

@@ -1,4 +1,4 @@
-"""What is remembered: an ordered map of versioned, sealed entries, read one by one and written by one atomic commit."""
+"""The store: an ordered map of versioned, encrypted entries, read one by one and written by atomic commits."""
 
 from . import keys
 from .changes import NO_CHANGES, Changes

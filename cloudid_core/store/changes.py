@@ -11,17 +11,17 @@ from ..events import Event
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """The content of one commit, before it is sealed. `a | b` does both in one commit.
+    """The content of one commit, before it is encrypted. `a | b` combines two of them.
 
-    `expects` holds the version that each entry must have (`ABSENT`: it must not exist). `puts` holds records by key.
-    A key that one side puts is never deleted by the other: moving an entry to its own key keeps it.
+    `expects` holds the version that each entry must have (`ABSENT`: it must not exist). `puts` holds records by key. If
+    one side puts a key, the deletion of the other is ignored: an entry that moves to its own key is kept.
     """
 
     expects: Mapping[str, int] = {}
     puts: Mapping[str, object] = {}
     deletes: tuple[str, ...] = ()
     events: tuple[Event, ...] = ()
-    """What happened when the commit has succeeded."""
+    """Events to record when the commit has succeeded."""
 
     def __repr__(self) -> str:
         return f"Changes(expects={dict(self.expects)!r}, puts={sorted(self.puts)!r}, deletes={self.deletes!r})"
@@ -38,7 +38,7 @@ class Changes(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is written or deleted."""
+        """Return whether nothing is written or deleted."""
         return not (self.puts or self.deletes)
 
 

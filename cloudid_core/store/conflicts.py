@@ -1,4 +1,4 @@
-"""Retry on conflict: the one way to repeat a program whose commit lost against a concurrent one."""
+"""Retry on conflict: the only way to repeat a program whose commit conflicted with a concurrent one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ T = TypeVar("T")
 PAUSES: Final = Backoff(first=0.004, longest=0.25, spread=(0.0, 1.0))
 
 PATIENCE: Final = 30.0
-"""Seconds for which a program without a deadline of its own is retried."""
+"""Seconds for which a program without its own deadline is retried."""
 
 
 def retry_on_conflict(program: Callable[P, Program[T]]) -> Callable[P, Program[T]]:
-    """Let a program run anew each time it raises `Conflict`, after a jittered pause.
+    """Run a program again each time it raises `Conflict`, after a random pause.
 
-    The retries stop at the deadline of the program's first argument (a `Call` or a `Job`), or after `PATIENCE`.
-    `STORE_CONTENDED` is refused then. The program must read everything anew that its commit rests on.
+    The retries stop at the deadline of the program's first argument (a `Call` or a `Job`), or after `PATIENCE`, with
+    `STORE_CONTENDED`. The program must read everything again that its commit expects.
     """
 
     @wraps(program)

@@ -1,7 +1,7 @@
-"""The name of every entry, in one place.
+"""The names of all entries, in one place.
 
-Names are not sealed, so they hold nothing secret. What must happen later waits in a queue for each mount and kind of
-work, sorted by its due time; tokens sort by the time at which they were made.
+Names are not encrypted, so they contain no secrets. Scheduled work is in a queue for each mount and kind of work,
+sorted by its due time. Tokens sort by the time of their creation.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ FOLDERS: Final = "folder/"
 
 
 def node(node_id: str) -> str:
-    """A process that serves the store."""
+    """A process that uses the store."""
     return f"{NODES}{node_id}"
 
 
 def due_time(instant: Instant) -> str:
-    """A time as text that sorts: milliseconds, thirteen digits. Rounded up, so that nothing is due before its time."""
+    """Return a time as text that sorts: milliseconds, thirteen digits. Rounded up, so that nothing is due early."""
     return f"{max(0, ceil(instant * 1000)):013d}"
 
 
@@ -41,42 +41,42 @@ def token(token_id: str) -> str:
 
 
 def wrapped(token_id: str) -> str:
-    """The answer that a wrapping token stands for."""
+    """The response behind a wrapping token."""
     return f"wrapped/{token_id}"
 
 
 def wrapped_by(token_id: str, ends_at: Instant, wrapping_id: str) -> str:
-    """Index: an answer that was wrapped for a token, and is kept until `ends_at`."""
+    """Index: a response that was wrapped for a token, and is kept until `ends_at`."""
     return f"{all_wrapped_by(token_id)}{due_time(ends_at)}/{wrapping_id}"
 
 
 def all_wrapped_by(token_id: str) -> str:
-    """All answers that were wrapped for a token, those that end first in front."""
+    """All responses that were wrapped for a token, by their end."""
     return f"wrapped-by/{token_id}/"
 
 
 def wrapped_until(token_id: str, ends_at: Instant) -> str:
-    """Sorts after the answers that end by `ends_at`, and before all others."""
+    """Sorts after the responses that end by `ends_at`, and before all others."""
     return wrapped_by(token_id, ends_at, "~")
 
 
 def wrapped_for(principal: str, ends_at: Instant, wrapping_id: str, kibibytes: int) -> str:
-    """Index: an answer that was wrapped for a principal, kept until `ends_at`, with its size."""
+    """Index: a response that was wrapped for a principal, kept until `ends_at`, with its size."""
     return f"{all_wrapped_for(principal)}{due_time(ends_at)}/{wrapping_id}/{kibibytes}"
 
 
 def all_wrapped_for(principal: str) -> str:
-    """All answers that were wrapped for a principal, those that end first in front."""
+    """All responses that were wrapped for a principal, by their end."""
     return f"wrapped-for/{principal}/"
 
 
 def wrapped_for_until(principal: str, ends_at: Instant) -> str:
-    """Sorts after the answers for a principal that end by `ends_at`, and before all others."""
+    """Sorts after the responses for a principal that end by `ends_at`, and before all others."""
     return f"{all_wrapped_for(principal)}{due_time(ends_at)}/~"
 
 
 def child(parent_id: str, child_id: str) -> str:
-    """Index: a token that dies with its parent."""
+    """Index: a token that ends with its parent."""
     return f"child/{parent_id}/{child_id}"
 
 
@@ -89,12 +89,12 @@ def policy(name: str) -> str:
 
 
 def certificates(object_id: str) -> str:
-    """What is known of an application's list of certificates."""
+    """The state of an app registration's list of certificates."""
     return f"certificates/{object_id}"
 
 
 def applied(name: str) -> str:
-    """What clients of earlier versions said that they had made out of a folder of this name."""
+    """The objects that a folder with this name created, as reported by clients of earlier versions."""
     return f"{APPLIED}{name}"
 
 
@@ -104,12 +104,12 @@ def folder(folder_id: str) -> str:
 
 
 def made(path: str) -> str:
-    """The folder that made the object at a path."""
+    """The folder that created the object at a path."""
     return f"made/{path}"
 
 
 def made_by(folder_id: str, path: str) -> str:
-    """Index: an object that a folder made."""
+    """Index: an object that a folder created."""
     return f"{all_made_by(folder_id)}{path}"
 
 
@@ -118,7 +118,7 @@ def all_made_by(folder_id: str) -> str:
 
 
 def mount(mount_id: str) -> str:
-    """Prefix of everything that belongs to a mount."""
+    """The prefix of everything that belongs to a mount."""
     return f"mount/{mount_id}/"
 
 
@@ -135,7 +135,7 @@ def role(mount_id: str, name: str) -> str:
 
 
 def target(client_id: str, mount_id: str, role: str) -> str:
-    """Index: a role that lends secrets of an application."""
+    """Index: a role that issues secrets of an app registration."""
     return f"{targets(client_id)}{mount_id}/{role}"
 
 
@@ -144,7 +144,7 @@ def targets(client_id: str) -> str:
 
 
 def lease(lease_id: str) -> str:
-    """A lease, under the id that clients know it by: a path."""
+    """A lease, under the id by which clients know it: a path."""
     return f"lease/{lease_id}"
 
 
@@ -161,7 +161,7 @@ def mount_leases(mount_id: str) -> str:
 
 
 def batch_lease(mount_id: str, lease_id: str) -> str:
-    """Index: a lease of a batch token that a mount gave."""
+    """Index: a lease of a batch token that a mount issued."""
     return f"{batch_leases(mount_id)}{lease_id}"
 
 
@@ -170,9 +170,9 @@ def batch_leases(mount_id: str) -> str:
 
 
 def lease_guard(mount_id: str, role: str) -> str:
-    """Changed by every commit that makes room for a lease where leases are limited.
+    """Changed by every commit that admits a lease where leases are limited.
 
-    No role: those of the whole mount. No mount: those of all mounts.
+    No role: for the whole mount. No mount: for all mounts.
     """
     return f"{mount(mount_id)}lease-guard/{role}" if mount_id else "lease-guard"
 
@@ -208,7 +208,7 @@ def static_role(mount_id: str, name: str) -> str:
 
 
 def rotation(mount_id: str, role: str = "") -> str:
-    """The rotation of a mount's root secret, or of that of a static role."""
+    """The rotation of a mount's or static role's client secret."""
     return f"{static_rotations(mount_id)}{role}" if role else f"{mount(mount_id)}rotation"
 
 
@@ -234,10 +234,10 @@ LEADER_UNTIL: Final = "duty/until"
 
 
 def due_queue(mount_id: str, kind: str) -> str:
-    """Everything of one kind that must happen later for one mount, the earliest first."""
+    """All scheduled work of one kind for one mount, earliest first."""
     return f"{DUE}{mount_id}/{kind}/"
 
 
 def due(instant: Instant, kind: str, mount_id: str, ref: str) -> str:
-    """Something that must happen at a time: kind names the work, mount and ref what it is about."""
+    """Work that is scheduled for a time: the kind names the work, mount and ref its subject."""
     return f"{due_queue(mount_id, kind)}{due_time(instant)}/{ref}"

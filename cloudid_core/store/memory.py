@@ -1,4 +1,4 @@
-"""The reference store: versioned entries in a dictionary. It defines what every other store must do."""
+"""The reference store: versioned entries in a dictionary. It defines the behaviour of all other stores."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ..errors import Conflict
 
 
 class MemoryStore:
-    """An ordered map of entries. Nothing waits and nothing fails but a commit whose expectations do not hold."""
+    """An ordered map of entries. It never waits, and only fails if a commit's expectations do not hold."""
 
     def __init__(self) -> None:
         self.revision = 0
         self._entries: dict[str, Entry] = {}
         self._sorted_keys: list[str] | None = []
-        """`None` since a key came or went: lists are rare, so they sort."""
+        """`None` after a key was added or removed. Lists are rare, so they sort."""
 
     def read(self, key: str) -> Entry | None:
         return self._entries.get(key)
 
     def read_all(self, keys: Iterable[str]) -> dict[str, Entry]:
-        """The entries that are there."""
+        """Return the entries that exist."""
         return {key: entry for key in keys if (entry := self.read(key)) is not None}
 
     def list(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ class MemoryStore:
         return tuple(found)
 
     def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: Iterable[str]) -> int:
-        """Write all or nothing; the answer is the version of everything that was put."""
+        """Write all changes or none. Return the new version of everything that was put."""
         entries = self._entries
         for key, version in expects.items():
             entry = entries.get(key)
@@ -52,7 +52,7 @@ class MemoryStore:
         return self.revision
 
     def copy(self) -> MemoryStore:
-        """An independent store with the same entries."""
+        """Return an independent store with the same entries."""
         twin = MemoryStore()
         twin.revision, twin._entries, twin._sorted_keys = self.revision, dict(self._entries), None
         return twin

@@ -1,4 +1,4 @@
-"""Records: typed values behind the entries of the store, sealed on the way out and opened on the way in."""
+"""Records: typed values of the store's entries, encrypted when they are written and decrypted when they are read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 PAGE: Final = 1000
 AT_ONCE: Final = 100
-"""How many records are decoded before other programs go on."""
+"""How many records are decoded before other programs get a turn."""
 
 
 def _revealed(value: object) -> str:
@@ -53,7 +53,7 @@ _encode: Final = msgspec.json.Encoder(enc_hook=_revealed).encode
 
 
 def encode(record: Any) -> bytes:
-    """The bytes of a record: its fields. What was computed of them and is remembered beside them is left out."""
+    """Encode the fields of a record. Cached computed values are omitted."""
     if isinstance(record, msgspec.Struct):
         return _encode(record)
     names = (field.name for field in fields(type(record)) if field.name != UNKNOWN_BOUNDS)
@@ -61,7 +61,7 @@ def encode(record: Any) -> bytes:
 
 
 def decode(raw: bytes, form: type[T]) -> T:
-    """The record of this form in the bytes that `encode` makes; `ValueError` if there is none."""
+    """Decode a record of this form from the bytes of `encode`. Raise `ValueError` if there is none."""
     record: T = _decoder(form)(raw)  # type: ignore[arg-type]  # every class is hashable
     return record
 
@@ -75,38 +75,38 @@ def _decoder(form: type) -> Callable[[bytes], Any]:
 
 
 class Found(msgspec.Struct, Generic[T], frozen=True):
-    """A record and where it stands in the store."""
+    """A record and its place in the store."""
 
     key: str
     record: T
     version: int
     size: int = 0
-    """Bytes of its entry."""
+    """Size of its entry in bytes."""
 
     @property
     def expected(self) -> dict[str, int]:
-        """What a commit that rests on this record expects."""
+        """Return what a commit must expect that depends on this record."""
         return {self.key: self.version}
 
     def with_record(self, record: U) -> Found[U]:
-        """Something that follows from this record, at its place."""
+        """Return a value that is derived from this record, with the same place."""
         return Found(self.key, record, self.version, self.size)
 
 
 def version_of(found: Found[Any] | None) -> int:
-    """The version of a record, or of its absence."""
+    """Return the version of a record, or of its absence."""
     return found.version if found else ABSENT
 
 
 def expected(found: Found[Any] | None, key: str) -> dict[str, int]:
-    """What a commit expects that rests on this record, or on its absence."""
+    """Return what a commit must expect that depends on this record, or on its absence."""
     return {key: version_of(found)}
 
 
 class Records:
-    """The store, as programs see it: typed, sealed, and decoded once for each version.
+    """The store as programs see it: typed, encrypted, and decoded once for each version.
 
-    `read_keyring` reads the ring of the store, for entries that another node has sealed under a newer key.
+    `read_keyring` reads the ring of the store, for entries that another node has encrypted with a newer key.
     """
 
     def __init__(
@@ -117,11 +117,11 @@ class Records:
         self._read_keyring = read_keyring
 
     def find(self, key: str, form: type[T]) -> Program[Found[T] | None]:
-        """The record at `key`, or `None`."""
+        """Return the record at `key`, or `None`."""
         return self.find_known(self._cache, key, form)
 
     async def find_known(self, cache: Weighed[str, Any], key: str, form: type[T]) -> Found[T] | None:
-        """As `find`, for records that are remembered in a cache of their own."""
+        """Return a record like `find`, for records that have their own cache."""
         entry = await ReadEntry(key)
         if entry is None:
             cache.drop(key)
@@ -136,12 +136,12 @@ class Records:
         return found
 
     def last_found(self, key: str, form: type[T]) -> Found[T] | None:
-        """The record at `key` as `find` found it last, if it is remembered. It may be out of date."""
+        """Return the record at `key` as `find` last returned it, if it is cached. It may be out of date."""
         found: Found[T] | None = self._cache.peek(key)
         return found
 
     async def find_fresh(self, key: str, form: type[T]) -> Found[T] | None:
-        """As `find`, for what must not stay in memory: leases, intents, wrapped answers."""
+        """Return a record like `find`, without caching it: for leases, intents, wrapped responses."""
         entry = await ReadEntry(key)
         if entry is None:
             return None
@@ -150,7 +150,7 @@ class Records:
         return Found(key, self._opened(key, entry, form), entry.version)
 
     async def find_all_fresh(self, keys: Sequence[str], form: type[T]) -> tuple[list[Found[T]], list[EntryDamaged]]:
-        """The records that are there, in this order, and the damaged ones. Nothing of them stays in memory."""
+        """Return the existing records, in this order, and the damaged ones. None of them is cached."""
         found: list[Found[T]] = []
         damaged: list[EntryDamaged] = []
         for number, (key, entry) in enumerate((await _entries(keys)).items(), 1):
@@ -166,21 +166,24 @@ class Records:
         return found, damaged
 
     async def find_undamaged(self, keys: Sequence[str], form: type[T]) -> list[Found[T]]:
-        """As `find_all_fresh`, for work that passes over damaged records."""
+        """Return records like `find_all_fresh`, without damaged ones."""
         found, _ = await self.find_all_fresh(keys, form)
         return found
 
     async def has(self, key: str) -> bool:
-        """Whether there is a record at `key`, damaged or not."""
+        """Return whether there is a record at `key`, damaged or not."""
         return await ReadEntry(key) is not None
 
     async def are_at(self, versions: Mapping[str, int]) -> bool:
-        """Whether all these entries still have the versions that they had (`ABSENT`: are still not there)."""
+        """Return whether all these entries still have their versions (`ABSENT`: still do not exist)."""
         keys = tuple(versions)
         return _are_at(await (ReadEntries(keys) if len(keys) <= MOST_ENTRIES else _entries(keys)), versions)
 
     async def find_for_writing(self, key: str, form: type[T]) -> tuple[Found[T] | None, dict[str, int]]:
-        """The record at `key` and what a commit that replaces it expects. A damaged record counts as none."""
+        """Return the record at `key`, and what a commit that replaces it must expect.
+
+        A damaged record counts as none.
+        """
         try:
             found = await self.find_fresh(key, form)
         except EntryDamaged as damaged:
@@ -188,7 +191,7 @@ class Records:
         return found, expected(found, key)
 
     async def names(self, prefix: str) -> list[str]:
-        """What follows `prefix` in all keys that start with it, in order."""
+        """Return the rest of all keys that start with `prefix`, in order."""
         found: list[str] = []
         after = ""
         while page := await ListKeys(prefix, after, PAGE):
@@ -199,10 +202,12 @@ class Records:
         return found
 
     async def commit(self, changes: Changes, nonces: bytes = b"") -> int:
-        """Write all changes or none, and answer the version of what was put. `Conflict`: an expectation does not hold.
+        """Write all changes or none, and return the version of what was put.
 
-        Callers may pass `nonces` that they drew earlier, `NONCE_SIZE` bytes for each put. A commit whose outcome the
-        store cannot tell is read again here; `COMMIT_UNRESOLVED` is refused when that does not tell either.
+        Raise `Conflict` if an expectation does not hold.
+
+        Callers may pass `nonces` that they drew earlier, `NONCE_SIZE` bytes for each put. If the store does not know
+        the outcome of a commit, it is read here. If that does not show it either, refuse with `COMMIT_UNRESOLVED`.
         """
         sealed: dict[str, bytes] = {}
         if changes.puts:
@@ -219,7 +224,7 @@ class Records:
         return version
 
     def seal(self, puts: Mapping[str, object], nonces: bytes) -> dict[str, bytes]:
-        """Records as the store may see them; takes `NONCE_SIZE` random bytes for each."""
+        """Encrypt records for the store. Needs `NONCE_SIZE` random bytes for each."""
         sealed: dict[str, bytes] = {}
         at = 0
         for key, record in puts.items():
@@ -229,9 +234,9 @@ class Records:
 
     @retry_on_conflict
     async def update(self, key: str, form: type[T], change: Callable[[T | None], T | None]) -> T | None:
-        """Replace a record by a pure function of itself (`None`: no record), however many callers try at once.
+        """Replace a record with the result of a pure function of it, in spite of concurrent changes.
 
-        A damaged record counts as none.
+        `None` stands for no record. A damaged record counts as none.
         """
         found, expects = await self.find_for_writing(key, form)
         changed = change(found.record if found else None)
@@ -240,11 +245,11 @@ class Records:
         return changed
 
     def with_added(self, added: Callable[[Changes], Program[Changes]]) -> Records:
-        """The same records, each commit of which also does what `added` answers for it."""
+        """Return records whose commits also make the changes that `added` returns."""
         return _WithAdded(self, added)
 
     async def learn_keys(self) -> None:
-        """Read the ring of the store, and hold the keys that other nodes have added."""
+        """Read the ring of the store, and add the keys of other nodes."""
         if self._read_keyring is not None:
             self.sealer.learn(await self._read_keyring())
 
@@ -255,7 +260,10 @@ class Records:
             raise EntryDamaged(key, entry.version) from None
 
     async def _resolve(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
-        """Find out whether a commit was written. A sealed value is unique by its nonce, so finding one proves it."""
+        """Find out whether a commit was written.
+
+        The nonce makes an encrypted value unique, so finding one proves it.
+        """
         entries = await _entries((*puts, *deletes, *expects))
         for key, value in puts.items():
             entry = entries.get(key)
@@ -273,7 +281,7 @@ class Records:
 
 
 class _WithAdded(Records):
-    """Records whose commits do more than the program asks for."""
+    """Records whose commits make additional changes."""
 
     def __init__(self, records: Records, added: Callable[[Changes], Program[Changes]]) -> None:
         super().__init__(records.sealer, records._cache, records._read_keyring)
@@ -285,7 +293,7 @@ class _WithAdded(Records):
 
 
 async def _entries(keys: Sequence[str]) -> dict[str, Entry]:
-    """The entries that are there, in the order of their keys as given."""
+    """Return the existing entries, in the order of their keys as given."""
     entries: dict[str, Entry] = {}
     for start in range(0, len(keys), MOST_ENTRIES):
         page = tuple(keys[start : start + MOST_ENTRIES])
@@ -295,7 +303,7 @@ async def _entries(keys: Sequence[str]) -> dict[str, Entry]:
 
 
 def _are_at(entries: Mapping[str, Entry], versions: Mapping[str, int]) -> bool:
-    """Whether the entries that are there have these versions, and the others are `ABSENT`."""
+    """Return whether the existing entries have these versions, and the others are `ABSENT`."""
     for key, version in versions.items():
         entry = entries.get(key)
         if (ABSENT if entry is None else entry.version) != version:

@@ -1,9 +1,9 @@
-"""Upgrades: how records are read that an earlier version of the service wrote.
+"""Upgrades: read records that an earlier version wrote.
 
-A field that was renamed is found under its old name. What is written has the new name only.
+A renamed field is found under its old name, and written only under its new name.
 
-A record may also come from a later version, while the nodes of a store are upgraded one after the other. Members that
-this version does not know are dropped, unless they restrict something: a role that lost a bound would admit more.
+During an upgrade of several nodes, a record may also come from a later version. Unknown members are dropped, unless
+they restrict something: a role that lost a bound would admit more.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ import msgspec
 from attrs import fields_dict, has
 
 NEW_NAMES: Final[Mapping[str, str]] = MappingProxyType({"holdings": "provisioned", "persisted": "persistent_app"})
-"""The names of fields before they were renamed, and since. No record that has one of them holds names that users
-choose."""
+"""Old and new names of renamed fields. No record with one of them has names that users choose."""
 
 _TRACES: Final = tuple(f'"{name}"'.encode() for name in NEW_NAMES)
 
 
 BOUND: Final = "bound_"
 UNKNOWN_BOUNDS: Final = "unknown_bounds"
-"""The field of a record that takes the names of stored bounds which this version does not know. It is never stored."""
+"""The field of a record for the names of stored bounds that this version does not know. It is never stored."""
 
 
 def keeps_unknown_bounds(form: type) -> bool:
@@ -32,7 +31,7 @@ def keeps_unknown_bounds(form: type) -> bool:
 
 
 def unknown_bounds(raw: bytes, form: type) -> tuple[str, ...]:
-    """Return the names of the bounds in the JSON of a record that have a value and that its form does not know."""
+    """Return the names of bounds with a value in the JSON of a record that its form does not know."""
     known = fields_dict(form)
     members = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     unknown = [name for name in members if name.startswith(BOUND) and name not in known]
@@ -44,7 +43,7 @@ def has_renamed_fields(form: type) -> bool:
 
 
 def with_new_names(raw: bytes) -> bytes:
-    """The JSON of a record under the names of today."""
+    """Return the JSON of a record with current names."""
     if not any(trace in raw for trace in _TRACES):
         return raw
     return msgspec.json.encode(_renamed(msgspec.json.decode(raw)))

@@ -1,4 +1,4 @@
-"""The folders of files that were applied, and what each has made."""
+"""Applied folders of files, and the objects that each has created."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..routing import Call, capture_name, route
 from ..store import keys
 
 LONGEST: Final = 1024
-"""Characters of the path of a folder, or of the name of a host."""
+"""Maximum characters of a folder's path, or of a host name."""
 
 
 @frozen
 class FormerRecord:
-    """What a client of an earlier version said that it had made. Nothing is pruned by it until a folder adopts it."""
+    """The objects that a client of an earlier version reported. They are not pruned until a folder adopts them."""
 
     paths: tuple[str, ...] = ()
 
@@ -37,24 +37,24 @@ PLACE: Final = FieldType(TEXT.name, _place)
 
 @frozen(kw_only=True)
 class ClaimForm:
-    path: str = setting(PLACE, "", "Where the folder is.")
-    host: str = setting(PLACE, "", "The machine that the folder is on.")
-    adopt: bool = setting(BOOLEAN, False, "Take the id over from a folder at another path or on another host.")
+    path: str = setting(PLACE, "", "Path of the folder.")
+    host: str = setting(PLACE, "", "Host name of the folder's machine.")
+    adopt: bool = setting(BOOLEAN, False, "Take over the id from a folder at a different path or on a different host.")
     former: str = setting(
-        PLACE, "", "With `adopt`: the name of a record of an earlier version, whose paths become this folder's."
+        PLACE, "", "With `adopt`: the name of a record from an earlier version, whose paths this folder takes over."
     )
 
 
 @route(PATH, LIST)
 async def list_folders(call: Call) -> Answer:
-    """Lists the ids of the folders that were applied, and the names of the records of earlier versions."""
+    """Lists the ids of applied folders, and the names of records from earlier versions."""
     records = call.context.records
     return Answer(data={"keys": sorted([*await records.names(keys.FOLDERS), *await records.names(keys.APPLIED)])})
 
 
 @route(f"{PATH}/:name", READ, schemas.members(LIST="paths", TEXT="path host"))
 async def read_folder(call: Call) -> Answer:
-    """Reads where a folder is and what it has made. A record of an earlier version has neither path nor host."""
+    """Reads where a folder is and what it has created. A record of an earlier version has no path and no host."""
     name, records = capture_name(call), call.context.records
     folder = await records.find_fresh(keys.folder(name), Folder)
     if folder is not None:
@@ -68,14 +68,16 @@ async def read_folder(call: Call) -> Answer:
 
 @route(f"{PATH}/:name", WRITE, form=ClaimForm)
 async def claim_folder(call: Call) -> Answer:
-    """Claims the id of a folder. Writes that carry it in `X-Service-Applied-Folder` are recorded as the folder's.
+    """Claims the id of a folder.
 
-    The record keeps path and host, so that a second folder with the same id is noticed.
+    Objects that later writes create with it in `X-Service-Applied-Folder` belong to the folder.
+
+    The record contains path and host, so that a second folder with the same id is detected.
     """
     form, records = call.form(ClaimForm), call.context.records
     folder_id = call.captures["name"]
     if not is_folder_id(folder_id):
-        raise Refused(Code.NAME_INVALID, "the id of a folder is 32 hexadecimal digits in lower case")
+        raise Refused(Code.NAME_INVALID, "the id of a folder must be 32 lowercase hexadecimal digits")
     if form.adopt and form.former:
         _may_take(call, form.former)
     await claim(records, folder_id, form.path, form.host, adopts=form.adopt)
@@ -90,14 +92,14 @@ async def claim_folder(call: Call) -> Answer:
 
 
 def _may_take(call: Call, former: str) -> None:
-    """Refuse to take over a record that the caller may not write itself: it can be the record of another team."""
+    """Refuse to take over a record that the caller may not write itself, because it may belong to another team."""
     if not call.token.acl.allows(WRITE.value, f"{SYSTEM.path}/{PATH}/{former}"):
         raise Refused(Code.PERMISSION_DENIED, '"former" needs update and sudo at its own path')
 
 
 @route(f"{PATH}/:name", DELETE)
 async def forget_folder(call: Call) -> Answer:
-    """Forgets a folder, or a record of an earlier version. What it made stays."""
+    """Deletes the record of a folder, or a record of an earlier version. The objects stay."""
     name, records = capture_name(call), call.context.records
     await forget(records, name)
     await records.update(keys.applied(name), FormerRecord, lambda _: None)

@@ -1,4 +1,4 @@
-"""The routes of audit devices (list, enable, disable them; hash a text as one of them does) and of audited headers."""
+"""The routes of audit devices (list, enable, disable, hash a text) and of audited headers."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from ..values import are_same, listing, mount_path, text, uuid_text
 
 MOST_DEVICES: Final = 16
 DISCARD: Final = "discard"
-"""What existing services call the file that keeps nothing."""
+"""Vault's name for a file that discards everything."""
 
 
 def _mode(raw: object) -> str:
-    """File permissions as octal digits; `0000` leaves those of an existing file."""
+    """Return file permissions as octal digits. `0000` keeps those of an existing file."""
     mode = text(raw) or "0600"
     try:
         bits = int(mode, 8)
@@ -56,19 +56,19 @@ def _mode(raw: object) -> str:
 def _path(raw: object) -> str:
     path = text(raw)
     if path == DISCARD:
-        raise ValueError(f"must be the path of a file, or stdout; {NULL} discards what is written")
+        raise ValueError(f"must be the path of a file, or stdout; {NULL} discards all entries")
     return path
 
 
 def _false(raw: object) -> bool:
     if BOOLEAN.parse(raw):
-        raise ValueError("must be false: the audit_non_hmac keys of a mount say which members stay clear")
+        raise ValueError("must be false: use the audit_non_hmac keys of a mount to log members unhashed")
     return False
 
 
 def _empty(raw: object) -> str:
     if text(raw):
-        raise ValueError("must be empty: every line is a JSON object; add a prefix where the lines are read")
+        raise ValueError("must be empty, because every line is a JSON object: add the prefix in your log collector")
     return ""
 
 
@@ -77,25 +77,27 @@ MODE: Final = FieldType("octal permissions", _mode)
 PATH: Final = FieldType("string", _path)
 
 INSTEAD: Final[Mapping[str, str]] = {
-    "exclude": "leave members out where the entries are read",
+    "exclude": "remove members in your log collector",
     "fallback": "every device gets every entry",
-    "filter": "filter where the entries are read",
+    "filter": "filter in your log collector",
 }
-"""Options of existing services that no device takes, and what to do instead."""
+"""Options of Vault that no device supports, and what to do instead."""
 
 
 @frozen(kw_only=True)
 class CommonOptions:
-    """What every audit device takes."""
+    """The options of every audit device."""
 
     content: str = setting(
-        one_of("all", "checkpoints"), "all", "`checkpoints`: it only gets the signed checkpoints of the other devices."
+        one_of("all", "checkpoints"),
+        "all",
+        "`checkpoints`: the device gets only the signed checkpoints of the other devices.",
     )
-    hmac_accessor: bool = setting(BOOLEAN, True, "Hash the accessors of tokens too.")
-    format: str = setting(one_of("json"), "json", "One JSON object for each line.")
+    hmac_accessor: bool = setting(BOOLEAN, True, "Also hash token accessors.")
+    format: str = setting(one_of("json"), "json", "Each line is a JSON object.")
     log_raw: bool = setting(FieldType("false", _false, schema=BOOLEAN.schema), False, "Refused when true.")
     prefix: str = setting(FieldType("empty string", _empty), "", "Refused unless empty.")
-    elide_list_responses: bool = setting(BOOLEAN, False, "The entry of a list has the number of its members only.")
+    elide_list_responses: bool = setting(BOOLEAN, False, "Log only the number of keys in the response to a list.")
     skip_test: bool = setting(BOOLEAN, False, "Enable the device without a test entry.")
 
 
@@ -104,27 +106,25 @@ class FileOptions(CommonOptions):
     file_path: str = setting(
         PATH,
         "",
-        "Path of the file, or `stdout`. A request's lies below `audit_directory`.",
+        "Path of the file, or `stdout`. If a request sets it, the file must be in `audit_directory`.",
         old_name="path",
         required=True,
     )
-    mode: str = setting(MODE, "0600", "Permissions of the file, without execute bits; `0000`: leave them as they are.")
-    fsync: bool = setting(BOOLEAN, False, "Wait until the disk has every entry.")
+    mode: str = setting(MODE, "0600", "Permissions of the file, without execute bits. `0000`: do not change them.")
+    fsync: bool = setting(BOOLEAN, False, "Wait until every entry is on disk (fsync).")
 
 
 @frozen(kw_only=True)
 class SocketOptions(CommonOptions):
     address: str = setting(TEXT, "", "`HOST:PORT`, or the path of a Unix socket.", required=True)
-    socket_type: str = setting(one_of("tcp", "udp", "unix"), "tcp", "Kind of the socket.")
-    write_timeout: float = setting(
-        bounded(PRECISE_SECONDS, 0.001, 3600.0), 2.0, "How long connecting and writing may take."
-    )
+    socket_type: str = setting(one_of("tcp", "udp", "unix"), "tcp", "Type of the socket.")
+    write_timeout: float = setting(bounded(PRECISE_SECONDS, 0.001, 3600.0), 2.0, "Timeout for connecting and writing.")
 
 
 OPTIONS: Final[Mapping[str, type]] = {FILE: FileOptions, SOCKET: SocketOptions, STDOUT: CommonOptions}
-"""By type of device the form of its options."""
+"""The form of the options by type of device."""
 
-TYPE_RULE: Final = f"must be one of {', '.join(OPTIONS)}: a syslog daemon or a collector can read a file"
+TYPE_RULE: Final = f"must be one of {', '.join(OPTIONS)}; for syslog, let a daemon or collector read a file"
 
 
 def _type(raw: object) -> str:
@@ -140,9 +140,9 @@ TYPE: Final = FieldType("one of " + ", ".join(OPTIONS), _type)
 @frozen(kw_only=True)
 class DeviceForm:
     type: str = setting(TYPE, "", "Type of the device.", required=True)
-    description: str = setting(TEXT, "", "A text for people.")
-    options: Mapping[str, str] = setting(DEVICE_OPTIONS, {}, "What the type needs: see the page about audit.")
-    local: bool = setting(BOOLEAN, False, "No device is replicated to other clusters, whatever this says.")
+    description: str = setting(TEXT, "", "A description.")
+    options: Mapping[str, str] = setting(DEVICE_OPTIONS, {}, "Options of the type, as listed in the audit reference.")
+    local: bool = setting(BOOLEAN, False, "Accepted. Devices are never replicated to other clusters.")
 
 
 @frozen(kw_only=True)
@@ -162,7 +162,7 @@ async def list_devices(call: Call) -> Answer:
 
 @route("audit/*path", WRITE, refusals=(Code.MOUNT_PATH_IN_USE,), form=DeviceForm, requires_all=True)
 async def enable(call: Call) -> Answer:
-    """Enables an audit device, once a test entry could be written to it.
+    """Enables an audit device, after a test entry was written to it.
 
     Its options are listed as they are given here.
     """
@@ -181,8 +181,8 @@ async def enable(call: Call) -> Answer:
 async def disable(call: Call) -> Answer:
     """Disables an audit device.
 
-    Its own disabling is the last request in it. Does nothing if there is none. Where the settings declare one of the
-    same name, the suspended one is removed.
+    This request is the last one that it records. Does nothing if there is no such device. If the settings declare a
+    device with the same name, the suspended one is removed.
     """
     name = _name(call)
 
@@ -201,7 +201,7 @@ async def disable(call: Call) -> Answer:
 
 @route("audit-hash/*path", WRITE, schemas.members(TEXT="hash"), shape=COPIED, form=HashForm, requires_all=True)
 async def hash_text(call: Call) -> Answer:
-    """Hashes a text as the entries of an audit device do, to look for it."""
+    """Hashes a text with the key of an audit device, so that you can search for it in the entries."""
     device = _find((await mount_table(call.context.records)).record, _name(call))
     if device is None:
         raise Refused(Code.AUDIT_DEVICE_NOT_FOUND)
@@ -209,10 +209,10 @@ async def hash_text(call: Call) -> Answer:
 
 
 async def declare_devices(context: Context, declared: Iterable[DeclaredDevice]) -> None:
-    """Make the devices of the host's settings, and no others that were declared before, part of the service.
+    """Make the devices in the host's settings, and no other declared devices, part of the service.
 
-    Refuses with `AUDIT_DEVICE_UNUSABLE` when a new one cannot be written. The others are tried, too, so that health
-    knows before the first request which of them fail. A device of a request that has the same name is suspended.
+    Refuse with `AUDIT_DEVICE_UNUSABLE` if a new one cannot be written to. The others are tested too, so that health
+    knows their state before the first request. A device with the same name that a request enabled is suspended.
     """
     stored = (await mount_table(context.records)).record.devices
     kept = {device.name: device for device in stored if device.declared}
@@ -248,7 +248,7 @@ def _find(table: MountTable, name: str) -> Device | None:
 
 
 def _with(table: MountTable, device: Device) -> MountTable:
-    """The table with one device more; `MOUNT_PATH_IN_USE` when there is one of this name."""
+    """Return the table with an added device. Refuse with `MOUNT_PATH_IN_USE` if the name is used."""
     if _find(table, device.name) is not None:
         raise Refused(Code.MOUNT_PATH_IN_USE)
     if sum(not device.declared for device in table.devices) >= MOST_DEVICES:
@@ -257,14 +257,14 @@ def _with(table: MountTable, device: Device) -> MountTable:
 
 
 def check(declared: DeclaredDevice, where: str = '"options"') -> Mapping[str, str]:
-    """The options of a device in their usual spelling; refused when one is wrong, by the name of what holds them."""
+    """Return the options of a device in their canonical spelling. Refuse a wrong option. `where` names their place."""
     form = OPTIONS.get(declared.type)
     if form is None:
         raise Refused(Code.FIELD_INVALID, f'"type" {TYPE_RULE}')
     unknown = next((name for name in declared.options if name not in spellings_of(form)), None)
     if unknown is not None:
-        instead = INSTEAD.get(unknown) or "it takes " + ", ".join(row.name for row in fields_of(form))
-        raise Refused(Code.FIELD_INVALID, f"{where} does not take {listed((unknown,))}: {instead}")
+        instead = INSTEAD.get(unknown) or "its options are " + ", ".join(row.name for row in fields_of(form))
+        raise Refused(Code.FIELD_INVALID, f"{where} has no option {listed((unknown,))}: {instead}")
     given = parse(form, {name: value for name, value in declared.options.items() if value})  # an empty one is none
     require(form, given, f" in {where}")
     shown = {row.name: row.kind.show(given[row.name]) for row in fields_of(form) if row.name in given}
@@ -272,7 +272,7 @@ def check(declared: DeclaredDevice, where: str = '"options"') -> Mapping[str, st
 
 
 async def _made(context: Context, declared: DeclaredDevice) -> Device:
-    """A device with a key of its own; refused when an option is wrong."""
+    """Return a device with its own key. Refuse a wrong option."""
     options = check(declared)
     key, shared = (await RandomBytes(KEY_BYTES)).hex(), (await RandomBytes(KEY_BYTES)).hex()
     await change_mounts(context.records, lambda table: table if table.audit_key else evolve(table, audit_key=shared))
@@ -288,15 +288,15 @@ async def _made(context: Context, declared: DeclaredDevice) -> Device:
 
 
 def _placed(declared: DeclaredDevice, folders: Sequence[str]) -> DeclaredDevice:
-    """A device that a request asks for, with its file below one of these folders; refused where it is not.
+    """Return a device that a request declares, with its file in one of these folders. Refuse any other file.
 
-    A relative path starts at the first folder. What the folder's links do is for the host to look at.
+    A relative path starts at the first folder. The host checks links in the folder.
     """
     path = declared.options.get("file_path") or declared.options.get("path", "")
     if declared.type != FILE or path in ("", STDOUT, NULL, DISCARD):
         return declared
     if not folders:
-        raise Refused(Code.AUDIT_FILE_OUTSIDE, "the server has no such folder")
+        raise Refused(Code.AUDIT_FILE_OUTSIDE, "the folder does not exist on the server")
     absolute = path if path.startswith("/") else f"{folders[0]}/{path}"
     segments = [segment for segment in absolute.split("/") if segment]
     path = "/" + "/".join(segments)
@@ -308,13 +308,16 @@ def _placed(declared: DeclaredDevice, folders: Sequence[str]) -> DeclaredDevice:
 
 
 async def _try_out(device: Device, others: Sequence[Device]) -> None:
-    """Write a test entry, unless the device is to be enabled without one. `others`: all that are enabled."""
+    """Write a test entry, unless the device is enabled without one. `others` are all enabled devices."""
     if not device.skips_test and (reason := await _failure_of(device, others)):
         raise Refused(Code.AUDIT_DEVICE_UNUSABLE, f"{_place_of(device)}: {reason}")
 
 
 async def try_devices_again(context: Context) -> None:
-    """Find out whether devices work again. After none did, health keeps requests away, which would find out."""
+    """Test whether failed devices work again.
+
+    If none works, health keeps away the requests that would otherwise find out.
+    """
     failing = {occurrence["device"] for occurrence in context.node.noted(HealthProblem.AUDIT_DEVICE_FAILING)}
     if context.node.last_record_failed or failing:
         used = (await mount_table(context.records)).record.used_devices
@@ -324,7 +327,7 @@ async def try_devices_again(context: Context) -> None:
 
 
 async def _look_at(context: Context, devices: Iterable[Device]) -> None:
-    """Try devices, and note for health which of them fail; those that are not tried work."""
+    """Test devices, and note for health which of them fail. Devices that are not tested are assumed to work."""
     table = (await mount_table(context.records)).record
     tried = [device for device in devices if not device.skips_test]
     reasons = {device.name: await _failure_of(device, table.used_devices) for device in tried}
@@ -345,12 +348,12 @@ def _place_of(device: Device) -> str:
 
 
 async def _failure_of(device: Device, others: Sequence[Device]) -> str:
-    """Why a test entry cannot be written to a device; empty if it can."""
+    """Return why a test entry cannot be written to a device. Empty if it can."""
     entries = probe(device, uuid_text(await RandomBytes(16)), others)
     try:
         await Record(DeviceChanged(device=device.name, state="tried out", audit=entries))
     except RecordFailed as failure:
-        return str(failure)[:REASON_LIMIT] or "it takes no entry"
+        return str(failure)[:REASON_LIMIT] or "the test entry could not be written"
     return ""
 
 
@@ -373,7 +376,7 @@ _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 
 @frozen(kw_only=True)
 class HeaderForm:
-    hmac: bool = setting(BOOLEAN, False, "Hash its values.")
+    hmac: bool = setting(BOOLEAN, False, "Hash the values of the header.")
 
 
 BY_NAME: Final = schemas.each(schemas.members(BOOLEAN="hmac"))
@@ -381,16 +384,16 @@ BY_NAME: Final = schemas.each(schemas.members(BOOLEAN="hmac"))
 
 @route(HEADERS, READ, schemas.members(headers=BY_NAME), shape=COPIED)
 async def list_headers(call: Call) -> Answer:
-    """Lists the request headers in audit entries."""
+    """Lists the audited request headers."""
     headers = (await mount_table(call.context.records)).record.audited_headers
     return Answer(data={"headers": {name: {"hmac": is_hashed} for name, is_hashed in headers.items()}}, copy_up=True)
 
 
 @route(f"{HEADERS}/:header", READ, BY_NAME, shape=COPIED)
 async def read_header(call: Call) -> Answer:
-    """Tells how a header is audited.
+    """Reads how a header is audited.
 
-    It is answered under its name as the request spells it.
+    The response contains its name as the request spells it.
     """
     name = captured(call, "header", _header_name)
     is_hashed = (await mount_table(call.context.records)).record.recorded_headers.get(name.lower())
@@ -401,10 +404,10 @@ async def read_header(call: Call) -> Answer:
 
 @route(f"{HEADERS}/:header", WRITE, form=HeaderForm)
 async def write_header(call: Call) -> Answer:
-    """Puts a request header into audit entries. No header that may hold a token."""
+    """Adds a request header to audit entries. Headers that may contain a token are refused."""
     name, form = captured(call, "header", _header_name), call.form(HeaderForm)
     if name.lower() in UNAUDITED_HEADERS:
-        raise Refused(Code.NAME_INVALID, "this header never goes on record")
+        raise Refused(Code.NAME_INVALID, "this header is never audited")
 
     def changed(table: MountTable) -> MountTable:
         headers = {**_without_header(table, name), name: form.hmac}
@@ -418,7 +421,7 @@ async def write_header(call: Call) -> Answer:
 
 @route(f"{HEADERS}/:header", DELETE)
 async def delete_header(call: Call) -> Answer:
-    """Leaves a request header out of audit entries."""
+    """Removes a request header from audit entries."""
     name = captured(call, "header", _header_name)
 
     def changed(table: MountTable) -> MountTable:
@@ -430,7 +433,7 @@ async def delete_header(call: Call) -> Answer:
 
 
 def _without_header(table: MountTable, name: str) -> dict[str, bool]:
-    """The audited headers but for one, however its name is spelled."""
+    """Return the audited headers without one of them, in any spelling."""
     headers = table.audited_headers
     return {each: is_hashed for each, is_hashed in headers.items() if not are_same(each, name)}
 

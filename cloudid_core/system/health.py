@@ -1,6 +1,6 @@
 """The state of the service, for load balancers and clients: plain JSON, without a token.
 
-A token that may read `sys/health` is also told what names hosts, mounts and roles, and what mends each problem.
+A token that may read `sys/health` also receives the names of hosts, mounts and roles, and the fix for each problem.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..version import VERSION
 
 CANNOT_SERVE: Final = 503
 MOST_DETAILS: Final = 100
-"""How many occurrences of a problem are told in detail."""
+"""Maximum number of occurrences of a problem that are returned in detail."""
 
 
 def _status(raw: object) -> int:
@@ -36,21 +36,26 @@ STATUS: Final = FieldType("status from 200 to 299 or from 400 to 599", _status, 
 
 @frozen(kw_only=True)
 class HealthForm:
-    """Query parameters that choose the status of each state, for load balancers that know few."""
+    """Query parameters that set the status for each state, for load balancers that only support some."""
 
     activecode: int = setting(STATUS, 200, "Status of an active node.")
-    problemcode: int = setting(STATUS, 0, "Status of a node that serves, but has problems; 0: as without them.")
-    standbyok: bool = setting(BOOLEAN, False, "Answer like an active node when on standby.")
+    problemcode: int = setting(
+        STATUS, 0, "Status of a node that serves requests but has problems. 0: same as without problems."
+    )
+    standbyok: bool = setting(BOOLEAN, False, "Answer like an active node if on standby.")
     standbycode: int = setting(STATUS, 429, "Status of a standby node.")
     sealedcode: int = setting(STATUS, 503, "Status of a sealed node.")
     uninitcode: int = setting(STATUS, 501, "Status of a node that is not initialised.")
-    perfstandbyok: bool = setting(BOOLEAN, False, "Accepted; there are no such nodes.")
-    drsecondarycode: int = setting(STATUS, 472, "Accepted; there are no such nodes.")
-    performancestandbycode: int = setting(STATUS, 473, "Accepted; there are no such nodes.")
+    perfstandbyok: bool = setting(BOOLEAN, False, "Accepted. There are no such nodes.")
+    drsecondarycode: int = setting(STATUS, 472, "Accepted. There are no such nodes.")
+    performancestandbycode: int = setting(STATUS, 473, "Accepted. There are no such nodes.")
 
 
 def _common(call: Call) -> dict[str, Json]:
-    """`version` is the level of the interface, by which clients choose what they send; ours stands beside it."""
+    """Return the members of all responses.
+
+    `version` is the API level, by which clients choose what they send. cloudid's own version is a separate member.
+    """
     version, cluster_id = call.context.settings.api_version, call.context.cluster_id
     return {
         "initialized": True,
@@ -101,9 +106,9 @@ NODE: Final = schemas.members(
 
 @route("health", READ, HEALTH, shape=CHOSEN, form=HealthForm, public=True, optional_token=True, audited=False)
 async def health(call: Call) -> Answer:
-    """Tells whether this node can serve, and what is wrong.
+    """Returns whether this node can serve requests, and its problems.
 
-    What this node last saw of itself and of the store: load balancers ask often, and many of them do.
+    The response contains what this node last read, because many load balancers poll it often.
     """
     form = call.form(HealthForm)
     node = call.context.node
@@ -126,7 +131,7 @@ async def health(call: Call) -> Answer:
 
 
 def _details(node: Node, caller: Caller) -> dict[str, Json]:
-    """Return what not every caller may know: names, what is wrong in words, and how to fix it."""
+    """Return what not every caller may know: names, the problems in words, and their fixes."""
     return {
         "node_name": node.name,
         "settings_that_differ": list(node.differences),
@@ -146,7 +151,7 @@ def _details(node: Node, caller: Caller) -> dict[str, Json]:
 
 
 def _shown(occurrence: Occurrence, caller: Caller) -> Occurrence:
-    """The occurrence, with the provider's code only for callers who may read the configuration of its mount."""
+    """Return an occurrence, with Azure's error code only for callers who may read the configuration of its mount."""
     if "reason" not in occurrence:
         return occurrence
     may_know = "mount" not in occurrence or caller.acl.allows(READ.value, f"{occurrence['mount']}/config")
@@ -155,7 +160,7 @@ def _shown(occurrence: Occurrence, caller: Caller) -> Occurrence:
 
 @route("seal-status", READ, SEAL_STATUS, shape=PLAIN, public=True, audited=False)
 async def seal_status(call: Call) -> Answer:
-    """Tells that the service is open; the master key comes from the host."""
+    """Returns that the service is unsealed. The server reads the master key at start."""
     data = {
         "type": "static",
         **_common(call),
@@ -173,9 +178,9 @@ async def seal_status(call: Call) -> Answer:
 
 @route("leader", READ, LEADER, shape=PLAIN, public=True, audited=False)
 async def leader(call: Call) -> Answer:
-    """Tells which node leads.
+    """Returns which node leads.
 
-    Every node answers everything itself, and is its clients' leader; one of them does the background work.
+    Every node serves all requests, and is the leader for its clients. One of them does the background work.
     """
     node = call.context.node
     data = {
@@ -194,7 +199,7 @@ async def leader(call: Call) -> Answer:
 
 @route("ha-status", READ, schemas.members(nodes=schemas.list_of(NODE)))
 async def ha_status(call: Call) -> Answer:
-    """Lists the nodes that serve the store, and which of them does the background work."""
+    """Lists the nodes that share the store, and which of them does the background work."""
     node = call.context.node
     shown = [
         (node.id, node.name, VERSION, node.started_at, call.now),
@@ -219,13 +224,13 @@ async def ha_status(call: Call) -> Answer:
 
 @route("init", READ, schemas.members(BOOLEAN="initialized"), shape=PLAIN, public=True, audited=False)
 async def init_status(call: Call) -> Answer:
-    """Tells that the store is in use."""
+    """Returns that the store is initialised."""
     return Answer(data={"initialized": True}, plain=True)
 
 
 @route("init", WRITE, public=True, audited=False)
 async def refuse_init(call: Call) -> Answer:
-    """Refused: done before the start."""
+    """Refused, because the store is initialised with the server's command `init`."""
     raise Refused(Code.MALFORMED_REQUEST, "the service is already initialised")
 
 

@@ -1,4 +1,4 @@
-"""The routes below `sys/internal` that tell a client what it may see: mounts, and the interface in OpenAPI."""
+"""The routes below `sys/internal` for what a client may see: mounts, and the API as an OpenAPI document."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..routing import COPIED, PLAIN, Call, Component, route
 from .mounts import MOUNT, described, shown_path
 
 AT_ONCE: Final = 20_000
-"""So many patterns of the caller's policies are compared with mounts before other programs go on."""
+"""How many patterns of the caller's policies are compared with mounts before other programs get a turn."""
 
 
 async def visible_mounts(call: Call) -> list[Mount]:
-    """The mounts that every caller may see, and those that the caller's policies reach."""
+    """Return the mounts that every caller may see, and those to which the caller's policies apply."""
     table = (await mount_table(call.context.records)).record
     acl = call.caller.acl if call.caller else None
 
@@ -44,7 +44,7 @@ SHORT: Final = schemas.each(schemas.members(TEXT="type description", options=sch
     optional_token=True,
 )
 async def list_visible(call: Call) -> Answer:
-    """Lists the mounts whose `listing_visibility` is `unauth`, and those below which the caller has rights."""
+    """Lists the mounts whose `listing_visibility` is `unauth`, and those below which the caller has permissions."""
     visible = await visible_mounts(call)
     data: dict[str, Json] = {
         kind: {
@@ -61,7 +61,7 @@ async def list_visible(call: Call) -> Answer:
     "internal/ui/mounts/*path", READ, schemas.joined(MOUNT, schemas.members(TEXT="path")), shape=COPIED, any_token=True
 )
 async def find_mount(call: Call) -> Answer:
-    """Tells which mount a path belongs to, to callers with rights below it."""
+    """Returns the mount of a path, to callers with permissions below it."""
     found = (await mount_table(call.context.records)).record.route(call.captures["path"])
     if found is None or not call.token.acl.reaches(found[0].path):
         raise Refused(Code.PERMISSION_DENIED)
@@ -74,13 +74,14 @@ class SpecificationForm:
     generic_mount_paths: bool = setting(
         BOOLEAN,
         False,
-        f"Name each type of mount once, with its path as a parameter. From {GENERIC_FROM} mounts on it is always so.",
+        f"List each type of mount once, with its path as a parameter. From {GENERIC_FROM} mounts on, this "
+        "is always done.",
     )
 
 
 @route("internal/specs/openapi", READ, DOCUMENT, shape=PLAIN, form=SpecificationForm, any_token=True)
 async def describe(call: Call) -> Answer:
-    """Describes all paths below which the caller has rights, as an OpenAPI 3.1 document.
+    """Returns an OpenAPI 3.1 document of all paths for which the caller has permissions.
 
     The mounts are those that `sys/internal/ui/mounts` lists.
     """

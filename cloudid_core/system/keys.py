@@ -1,9 +1,9 @@
-"""The routes of keys: which data key seals now, and new ones for data, tokens and signatures.
+"""The routes of keys: the current data key, and new keys for data, tokens and signatures.
 
-Keys that nothing needs any more are retired, so that new ones can be made for ever. A data key is needed while an entry
-is sealed under it, or a node may still seal under it. Entries are sealed anew under the newest key first. Token keys
-are needed while a token is stored that was made with them, and while batch tokens made with them, which are stored
-nowhere, may live. The first token keys stay: nodes compare their settings by them.
+Keys that are no longer needed are retired, so that new ones can always be created. A data key is needed while an entry
+is sealed with it, or a node may still seal with it; entries are first resealed with the newest key. Token keys are
+needed while a token that was created with them is stored, or a batch token that was created with them, which is not
+stored, may be valid. The first token keys stay, because nodes compare their settings with them.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from ..tokens import Token
 from ..values import rfc3339
 
 KEPT: Final = 64
-"""While there are fewer keys of a sort, none is retired: to find out which are needed reads the whole store."""
+"""With fewer keys of a kind, none is retired, because the whole store must be read to find out which are needed."""
 
 REPLACED_FOR: Final = 3600.0
-"""Seconds after which no node seals under a data key, or begins to make a token with keys, that were replaced."""
+"""Seconds after which no node uses a replaced data key, or creates a token with replaced keys."""
 
 PAGE: Final = min(100, MOST_ENTRIES)
 
 
 @route("key-status", READ, schemas.members(INTEGER="term encryptions", TIME="install_time"), shape=COPIED)
 async def read_key_status(call: Call) -> Answer:
-    """Tells the term of the newest data key, since when it is in use, and how often at most.
+    """Returns the term of the newest data key, since when it is in use, and the maximum of its uses so far.
 
-    Other nodes count as having used all seals that they have reserved.
+    Other nodes are assumed to have used all seals that they have reserved.
     """
     sealer = call.context.records.sealer
     current = sealer.keyring.current
@@ -55,7 +55,7 @@ async def read_key_status(call: Call) -> Answer:
 
 @route("rotate", WRITE)
 async def rotate_data_key(call: Call) -> Answer:
-    """Begins a new data key. What older ones have sealed stays readable."""
+    """Starts a new data key. Data that older keys encrypted can still be read."""
     await retire_data_keys(call.context, call.now, call.deadline)
     await begin_data_key(call.context)
     return NOTHING
@@ -63,7 +63,7 @@ async def rotate_data_key(call: Call) -> Answer:
 
 @route("rotate/tokens", WRITE, schemas.members(INTEGER="term", TIME="serves_from"))
 async def rotate_token_keys(call: Call) -> Answer:
-    """Adds new keys for tokens and accessors, which serve some minutes later. Tokens from before live on."""
+    """Adds new keys for tokens and accessors, which take effect some minutes later. Existing tokens stay valid."""
     await retire_token_keys(call.context, call.now, call.deadline)
     fresh = await begin_token_keys(call.context)
     return Answer(data={"term": fresh.term, "serves_from": rfc3339.show(fresh.serves_from)})
@@ -71,12 +71,15 @@ async def rotate_token_keys(call: Call) -> Answer:
 
 @route("rotate/signing-keys", WRITE, schemas.members(TIME="signs_from"))
 async def rotate_signing_keys(call: Call) -> Answer:
-    """Publishes a new key for identity tokens of mounts, which signs one period later. Replaces damaged keys."""
+    """Publishes a new key for identity tokens of mounts, which starts to sign one period later.
+
+    Replaces damaged keys.
+    """
     return Answer(data={"signs_from": rfc3339.show(await begin_key(call.context, PLUGINS))})
 
 
 async def retire_data_keys(context: Context, now: Instant, deadline: Deadline) -> None:
-    """Retire data keys that seal nothing any more, if there are many."""
+    """Retire data keys that are no longer needed, if there are many."""
     ring = await read_keyring(context.settings)
     if len(ring.data_keys) < KEPT:
         return
@@ -92,7 +95,7 @@ async def retire_data_keys(context: Context, now: Instant, deadline: Deadline) -
 
 
 async def retire_token_keys(context: Context, now: Instant, deadline: Deadline) -> None:
-    """Retire token keys of which no token is left, if there are many."""
+    """Retire token keys without remaining tokens, if there are many."""
     ring = await read_keyring(context.settings)
     if len(ring.token_keys) < KEPT:
         return
@@ -110,7 +113,10 @@ async def retire_token_keys(context: Context, now: Instant, deadline: Deadline) 
 
 
 async def _seal_anew(context: Context, deadline: Deadline) -> None:
-    """Seal all entries under the newest data key. One that is changed meanwhile is sealed by whoever changes it."""
+    """Reseal all entries with the newest data key.
+
+    An entry that is changed in the meantime is resealed by that change.
+    """
     sealer = context.records.sealer
     after = ""
     while page := await _next_page(after, deadline):
@@ -127,7 +133,7 @@ async def _seal_anew(context: Context, deadline: Deadline) -> None:
 
 
 async def _next_page(after: str, deadline: Deadline) -> Mapping[str, Entry]:
-    """The entries of the next page that are still there; nothing behind the last."""
+    """Return the existing entries of the next page. Empty after the last one."""
     while listed := await ListKeys("", after, PAGE):
         await deadline.remaining()
         await Sleep(0.0)  # requests run between two pages

@@ -55,25 +55,25 @@ MOST_LISTED: Final = 10_000
 PAGE: Final = 100
 """How many entries are read at a time."""
 LOOK_UP_ACCESSOR: Final = f"{TOKEN.path}/lookup-accessor"
-"""Who may use this path may learn which token holds a lease."""
+"""A caller who may use this path may see which token owns a lease."""
 
 
 @frozen(kw_only=True)
 class LeaseForm:
-    lease_id: str = setting(SHORT, "", "Id of the lease; may be in the path instead.")
-    increment: int = setting(SECONDS, 0, "Seconds from now; 0: the default TTL.")
-    sync: bool = setting(BOOLEAN, True, "False: answer 202 at once. True: answer when the secrets are dead.")
+    lease_id: str = setting(SHORT, "", "Id of the lease. It can be in the path instead.")
+    increment: int = setting(SECONDS, 0, "Seconds from now. 0: the default TTL.")
+    sync: bool = setting(BOOLEAN, True, "false: answer 202 immediately. true: answer after the secrets are revoked.")
 
 
 @frozen(kw_only=True)
 class PrefixForm:
-    sync: bool = setting(BOOLEAN, True, "False: answer 202 at once. True: answer when the secrets are dead.")
+    sync: bool = setting(BOOLEAN, True, "false: answer 202 immediately. true: answer after the secrets are revoked.")
 
 
 @frozen(kw_only=True)
 class StuckForm:
-    type: str = setting(one_of("irrevocable"), "irrevocable", "Those whose revocation has failed so far.")
-    limit: int = setting(bounded(INTEGER, 1, MOST_LISTED), MOST_LISTED, "How many to list at the most.")
+    type: str = setting(one_of("irrevocable"), "irrevocable", "Which leases: those whose revocation has failed so far.")
+    limit: int = setting(bounded(INTEGER, 1, MOST_LISTED), MOST_LISTED, "Maximum number of leases to list.")
 
 
 def _lease_id(call: Call) -> str:
@@ -98,9 +98,9 @@ STUCK: Final = schemas.members(
 
 @route("leases/lookup", WRITE, LEASE, form=LeaseForm)
 async def look_up(call: Call) -> Answer:
-    """Reads a lease. `accessor` names the token that holds it, for callers who may look up tokens by accessor.
+    """Reads a lease. `accessor` is the token that owns it, for callers who may look up tokens by accessor.
 
-    It is empty for a batch token's lease and once the token is gone.
+    It is empty for a batch token's lease, and after the token has ended.
     """
     found = await _find(call, _lease_id(call))
     if found is None:
@@ -134,7 +134,7 @@ def described(lease: Lease, now: float) -> dict[str, Json]:
 
 @retry_on_conflict
 async def renew(place: str, call: Call) -> Answer:
-    """Give a lease more time, by the role's current values; never past the end of the provider's secret."""
+    """Renew a lease with the role's current values, but never beyond the expiry of the credentials in Azure."""
     context = call.context
     found = await _find(call, _lease_id(call))
     if found is None:
@@ -147,12 +147,12 @@ async def renew(place: str, call: Call) -> Answer:
     ttl, warnings = granted.ttl, granted.warnings
     left = int(lease.ends_at - call.now)
     if left < ttl:
-        ttl, warnings = left, (f"the credentials end in {left}s: the TTL is capped",)
+        ttl, warnings = left, (f"the TTL is capped, because the credentials expire in {left}s",)
     token_left = await _seconds_of_token(call, lease)
     if token_left is not None and token_left < ttl:
         ttl, warnings = (
             token_left,
-            (f"the token of the lease cannot live longer than {token_left}s: the TTL is capped",),
+            (f"the TTL is capped, because the token of the lease expires in {token_left}s",),
         )
     if ttl <= 0:
         raise Refused(Code.LEASE_NOT_RENEWABLE)
@@ -164,7 +164,7 @@ async def renew(place: str, call: Call) -> Answer:
 
 
 async def _seconds_of_token(call: Call, lease: Lease) -> int | None:
-    """Return how long the token of a lease can live at the most; `None`: without an end."""
+    """Return how long the token of a lease can be valid. `None`: without expiry."""
     token = await find_token(call.context, lease.token_id) if lease.token_id else None
     if token is None:
         return None
@@ -174,7 +174,7 @@ async def _seconds_of_token(call: Call, lease: Lease) -> int | None:
 
 
 async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:
-    """What limits a lease now (its token, mount and role), and which versions a commit that uses it must expect."""
+    """Return the current limits of a lease (its token, mount and role), and the versions that a commit must expect."""
     context = call.context
     mounts = await mount_table(context.records)
     expects = mounts.expected
@@ -191,14 +191,14 @@ async def _terms(call: Call, lease: Lease) -> tuple[Terms, dict[str, int]]:
     subject = LeaseSubject(role=lease.role, provisioned=lease.provisioned, rights=lease.rights)
     limit = mount and await context.components.of(mount).lease_terms(context, mount, subject, call.deadline)
     if not limit:
-        raise Refused(Code.LEASE_NOT_RENEWABLE, "its role is gone")
+        raise Refused(Code.LEASE_NOT_RENEWABLE, "its role was deleted")
     return limit.terms, {**expects, **limit.expects}
 
 
 async def _check_rights(call: Call, lease: Lease, action: str) -> None:
-    """Refuse a lease that the path names by its id, if its mount was moved and the caller has no rights where it is.
+    """Refuse if the path names a lease whose mount was moved, and the caller has no permissions at its new path.
 
-    The path that the policies were asked about is that of another mount, or of none.
+    The policies were checked for the path in the request, which belongs to a different mount or to none.
     """
     mount = (await mount_table(call.context.records)).record.by_id.get(lease.mount_id)
     if mount is None or "lease_id" not in call.captures:
@@ -209,14 +209,14 @@ async def _check_rights(call: Call, lease: Lease, action: str) -> None:
 
 
 def _allows(acl: Acl, path: str, call: Call) -> bool:
-    """Whether policies let the fields of a request pass at another path than that of the request."""
+    """Return whether policies allow the fields of a request at a different path."""
     return acl.allows("update", path, call.body, fields=spellings_of(LeaseForm))
 
 
 async def _check_holder(call: Call, lease: Lease, path: str) -> None:
-    """Refuse who may do this by the policy `default` alone, which all tokens have, and whose lease it is not.
+    """Refuse callers who have only the policy `default`, which all tokens have, and do not own the lease.
 
-    It is that of its token, of all that the token dies with, and of batch tokens that end with the same.
+    Its owners are its token, all ancestors of the token, and batch tokens that end with the same token.
     """
     context, caller = call.context, call.token.token
     others = await load_acl(context, without_default(caller.policies))
@@ -234,9 +234,9 @@ async def _check_holder(call: Call, lease: Lease, path: str) -> None:
 
 
 def _holds(caller: Token, lease: Lease) -> bool:
-    """Return whether a lease is a batch token's: that of its parent, otherwise that of the same principal.
+    """Return whether a lease belongs to a batch token, through its parent or through the same principal.
 
-    Leases of earlier releases do not say whose they are: those of a mount's batch tokens are of all of them.
+    Leases of earlier releases have no owner: those of a mount's batch tokens belong to all of them.
     """
     if caller.parent or lease.token_id:
         return caller.parent == lease.token_id
@@ -245,7 +245,7 @@ def _holds(caller: Token, lease: Lease) -> bool:
 
 
 async def revoke(call: Call) -> Answer:
-    """End a lease and remove its objects at the provider. Unknown leases are ignored."""
+    """Revoke a lease and remove its objects from Azure. Unknown leases are ignored."""
     found = await _find(call, _lease_id(call))
     if found is None:
         return NOTHING
@@ -257,9 +257,9 @@ async def revoke(call: Call) -> Answer:
 
 
 async def revoke_prefix(call: Call) -> Answer:
-    """End all leases below a path, and below `auth` all tokens that were issued there.
+    """Revoke all leases below a path, and below `auth` all tokens that were issued there.
 
-    All leases are marked first. Then the request itself removes what it can in the time that is left.
+    All leases are marked first. Then the request itself revokes as many as its time allows.
     """
     path, sync, attempts = _prefix(call), call.form(PrefixForm).sync, Attempts(call.context, call.now, call.deadline)
     scopes = scopes_of((await mount_table(call.context.records)).record, path)
@@ -280,7 +280,10 @@ async def revoke_prefix(call: Call) -> Answer:
 
 
 async def _revoke_tokens(call: Call, scopes: Sequence[Scope]) -> None:
-    """End the tokens that were issued in some scopes. They are dead at once; their children and leases follow."""
+    """Revoke the tokens that were issued in some scopes.
+
+    They are invalid immediately, and their children and leases follow.
+    """
     if not any(scope.mount.kind == AUTH for scope in scopes):
         return
     after = ""
@@ -293,7 +296,7 @@ async def _revoke_tokens(call: Call, scopes: Sequence[Scope]) -> None:
 
 
 async def revoke_force(call: Call) -> Answer:
-    """Delete all leases below a path at once. The journal removes their objects in the background."""
+    """Delete all leases below a path immediately. The journal removes their objects in the background."""
     dropped = 0
     for scope in scopes_of((await mount_table(call.context.records)).record, _prefix(call)):
         after = ""
@@ -305,12 +308,12 @@ async def revoke_force(call: Call) -> Answer:
     if not dropped:
         return NOTHING
     leases = "1 lease was" if dropped == 1 else f"{dropped} leases were"
-    warning = f"{leases} dropped; what was made at the provider is removed in the background"
+    warning = f"{leases} dropped; their objects are removed from Azure in the background"
     return Answer(warnings=(warning,), wake_at=call.now)
 
 
 def _prefix(call: Call) -> str:
-    """The prefix that was given; a lease id is one too."""
+    """Return the prefix of the request. A lease id is one too."""
     prefix = call.captures["prefix"].strip("/")
     if not prefix:
         raise Refused(Code.FIELD_REQUIRED, '"prefix"')
@@ -321,8 +324,8 @@ def _prefix(call: Call) -> str:
 async def list_leases(call: Call) -> Answer:
     """Lists leases by path.
 
-    The next level below a path: the last segments of leases, or paths with a slash at their end.
-    The mounts that are there now decide which leases a path means, not the paths in the ids of the leases.
+    The response contains the next level below a path: the last segments of leases, or paths with a trailing slash.
+    Current mounts decide which leases a path means, not the paths in the ids of the leases.
     """
     path = call.captures.get("prefix", "").strip("/")
     table = (await mount_table(call.context.records)).record
@@ -335,7 +338,7 @@ async def list_leases(call: Call) -> Answer:
 
 
 async def _find(call: Call, lease_id: str) -> Found[Lease] | None:
-    """The lease with an id, or the one that is listed there since its mount was moved."""
+    """Return the lease with an id, or the one that is listed there after its mount was moved."""
     found = await find_lease(call.context, lease_id)
     if found is not None:
         return found
@@ -348,7 +351,7 @@ async def _find(call: Call, lease_id: str) -> Found[Lease] | None:
 
 @route("leases", READ, STUCK, form=StuckForm)
 async def list_stuck(call: Call) -> Answer:
-    """Lists leases that are stuck."""
+    """Lists stuck leases."""
     names = await ListKeys(keys.STUCK, "", call.form(StuckForm).limit)
     mount_ids = {keys.lease(lease_id): mount_id for mount_id, lease_id in map(_stuck_lease, names)}
     leases, damaged = await call.context.records.find_all_fresh(tuple(mount_ids), Lease)
@@ -372,7 +375,7 @@ async def list_stuck(call: Call) -> Answer:
     "leases/count", READ, schemas.members(INTEGER="lease_count", counts=schemas.each(schemas.INTEGER)), form=StuckForm
 )
 async def count_stuck(call: Call) -> Answer:
-    """Counts leases that are stuck, for each mount."""
+    """Counts stuck leases for each mount."""
     mounts = (await mount_table(call.context.records)).record
     counts: Counter[str] = Counter()
     for name in await call.context.records.names(keys.STUCK):
@@ -382,7 +385,7 @@ async def count_stuck(call: Call) -> Answer:
 
 
 def _stuck_lease(name: str) -> tuple[str, str]:
-    """Mount id and lease id of an entry of the index."""
+    """Return mount id and lease id from an entry of the index."""
     mount_id, _, lease_id = name.removeprefix(keys.STUCK).partition("/")
     return mount_id, lease_id
 
@@ -398,18 +401,23 @@ ROUTES: Final = (
     *(
         Route(f"{place}{rest}", WRITE, program, doc, form=LeaseForm, answers=answers)
         for place, program, answers, doc in (
-            ("leases/renew", partial(renew, "leases/renew"), RENEWED, "Gives a lease more time."),
-            ("renew", partial(renew, "renew"), RENEWED, "Gives a lease more time."),
-            ("leases/revoke", revoke, ENDED, "Ends a lease."),
-            ("revoke", revoke, ENDED, "Ends a lease."),
+            ("leases/renew", partial(renew, "leases/renew"), RENEWED, "Renews a lease."),
+            ("renew", partial(renew, "renew"), RENEWED, "Renews a lease."),
+            ("leases/revoke", revoke, ENDED, "Revokes a lease."),
+            ("revoke", revoke, ENDED, "Revokes a lease."),
         )
         for rest in ("", "/*lease_id")
     ),
     *(
         Route(f"{place}{action}/*prefix", WRITE, program, doc, form=PrefixForm, answers=answers)
         for action, program, answers, doc in (
-            ("revoke-prefix", revoke_prefix, ENDED, "Ends all leases below a path."),
-            ("revoke-force", revoke_force, DONE, "Drops all leases below a path at once."),
+            ("revoke-prefix", revoke_prefix, ENDED, "Revokes all leases below a path."),
+            (
+                "revoke-force",
+                revoke_force,
+                DONE,
+                "Drops all leases below a path immediately, and removes their objects in the background.",
+            ),
         )
         for place in ("leases/", "")
     ),

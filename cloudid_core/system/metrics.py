@@ -1,6 +1,6 @@
-"""Metrics: what this node knows and what the store holds, together with what the host counted.
+"""Metrics: the state of this node and the store, together with what the host counted.
 
-What is read from the store is remembered for a while: to ask often, or at all nodes, costs little.
+What is read from the store is cached, so frequent requests, or requests to all nodes, are cheap.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ CONTENT_TYPES: Final[Mapping[str, str]] = {
     JSON: "application/json",
 }
 TEXT_TYPES: Final = ("text/plain", "openmetrics", "prometheus/telemetry")
-"""Where `Accept` has one of these, the answer is text."""
+"""If `Accept` has one of these, the response is text."""
 
 ANYBODY: Final = "anybody"
 
 PAUSE: Final = 10.0
-"""For how many seconds what the store holds is remembered at least."""
+"""Minimum seconds for which the numbers from the store are cached."""
 MOST_OF_THE_TIME: Final = 0.01
-"""The share of the time that may be spent on counting what the store holds."""
+"""Maximum share of the time that is spent on counting entries of the store."""
 MOST_COUNTED: Final = 100_000
-"""How many entries of one kind are counted."""
+"""Maximum number of entries of one kind that are counted."""
 MOST_STUCK: Final = 1000
-"""How many stuck leases are read to find the oldest."""
+"""Maximum number of stuck leases that are read to find the oldest."""
 PAGE: Final = 1000
 
 CACHES: Final = tuple(
@@ -57,7 +57,7 @@ CACHES: Final = tuple(
 @frozen(kw_only=True)
 class MetricsForm:
     format: str = setting(
-        TEXT, "", "`prometheus`: Prometheus text; anything else: JSON, unless `Accept` asks for text."
+        TEXT, "", "`prometheus`: Prometheus text format. Otherwise JSON, unless the `Accept` header requests text."
     )
 
 
@@ -73,7 +73,7 @@ class MetricsForm:
     audited=False,
 )
 async def read_metrics(call: Call) -> Answer:
-    """Tells all metrics, as JSON or as Prometheus text; without a token only where `metrics_access` says so."""
+    """Returns all metrics, as JSON or Prometheus text. Needs a token unless `metrics_access` allows anyone."""
     if call.context.settings.metrics_access != ANYBODY:
         caller = call.caller
         if caller is None and call.exchange.token and (call.exchange.is_late or call.context.node.last_read_failed):
@@ -87,16 +87,16 @@ async def read_metrics(call: Call) -> Answer:
 
 
 async def metrics_answer(context: Context, output: str) -> Answer:
-    """The answer with all metrics in a form. What cannot be read from the store is left out."""
+    """Return all metrics in a format. Metrics that cannot be read from the store are omitted."""
     now = await Now()
     text = await ShowMetrics({**node_numbers(context, now), **await _stored_numbers(context, now)}, output)
     if text is None:
-        raise Refused(Code.UNSUPPORTED_PATH, "this host counts nothing")
+        raise Refused(Code.UNSUPPORTED_PATH, "this host has no metrics")
     return Answer(rendered=text, headers={**HEADERS, "content-type": CONTENT_TYPES[output]})
 
 
 def node_numbers(context: Context, now: Instant) -> Numbers:
-    """What the node knows of itself, without a look at the store."""
+    """Return the node's own metrics, without reading the store."""
     node, numbers = context.node, Numbers()
     put(numbers, "cloudid_info", 1, (VERSION, node.id))
     put(numbers, "cloudid_can_serve", node.can_serve)
@@ -124,7 +124,7 @@ def node_numbers(context: Context, now: Instant) -> Numbers:
 
 
 async def _stored_numbers(context: Context, now: Instant) -> Numbers:
-    """What the store holds, as it was counted a short time ago; nothing while the store cannot be read."""
+    """Return the cached numbers of the store, or nothing while it cannot be read."""
     node = context.node
     if now >= node.count_again_at:
         try:
@@ -159,7 +159,7 @@ async def stored_numbers(context: Context, now: Instant) -> Numbers:
 
 
 async def _due(numbers: Numbers, context: Context, now: Instant) -> None:
-    """How late background work is, and where the leases stand, by the clock that background work goes by."""
+    """Return how late background work is, and the states of leases, by the clock of the background work."""
     late = dict.fromkeys(queue.KINDS, 0.0)
     ending, after = 0, ""
     while first := await ListKeys(keys.DUE, after, 1):
@@ -183,7 +183,7 @@ async def _due(numbers: Numbers, context: Context, now: Instant) -> None:
 
 
 async def _count_keys(prefix: str, until: str = "") -> int:
-    """How many keys start with a prefix, and sort before `until` if it is given; `MOST_COUNTED` if there are more."""
+    """Count the keys that start with a prefix, and sort before `until` if it is given, up to `MOST_COUNTED`."""
     count, after = 0, ""
     while count < MOST_COUNTED and (page := await ListKeys(prefix, after, PAGE)):
         listed = [key for key in page if key < until] if until else page
@@ -202,7 +202,7 @@ async def _oldest_stuck(context: Context, now: Instant) -> float:
 
 
 async def _credential(numbers: Numbers, context: Context, mount: Mount) -> None:
-    """How a mount stands with what it proves itself with."""
+    """Return the state of a mount's credential."""
     try:
         root = await find_root(context, mount)
     except Refused:  # damaged: health tells

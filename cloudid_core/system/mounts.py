@@ -61,10 +61,10 @@ LEASE_TTL: Final = FieldType(
     schema=SECONDS.schema,
     limits=SECONDS.limits,
 )
-"""Existing clients write "" for a lifetime that is to stay as it is, and "system" to clear it."""
+"""Existing clients write "" for a lifetime that must not change, and "system" to clear it."""
 
 MOST_OF_A_MOUNT: Final = 16_384
-"""Bytes of JSON. All mounts are one entry, which every request needs."""
+"""Maximum bytes of JSON. All mounts are in one entry, which every request needs."""
 
 
 OPTIONS: Final[FieldType[Mapping[str, str] | None]] = FieldType(
@@ -74,30 +74,30 @@ OPTIONS: Final[FieldType[Mapping[str, str] | None]] = FieldType(
 
 @frozen(kw_only=True)
 class TuneForm:
-    default_lease_ttl: int = setting(LEASE_TTL, 0, "Default TTL of what is issued here; 0: the service's.")
-    max_lease_ttl: int = setting(LEASE_TTL, 0, "Maximum TTL of what is issued here; 0: the service's.")
-    max_leases: int = setting(bounded(INTEGER, 0, 2**31), 0, "Most leases of the mount at a time; 0: without limit.")
-    description: str = setting(TEXT, "", "A text for people.")
+    default_lease_ttl: int = setting(LEASE_TTL, 0, "Default TTL of tokens or leases of this mount. 0: the service's.")
+    max_lease_ttl: int = setting(LEASE_TTL, 0, "Maximum TTL of tokens or leases of this mount. 0: the service's.")
+    max_leases: int = setting(bounded(INTEGER, 0, 2**31), 0, "Maximum number of leases of the mount. 0: no limit.")
+    description: str = setting(TEXT, "", "A description.")
     token_type: str = setting(
         one_of("default-service", "default-batch", "service", "batch"),
         "default-service",
-        "Type of the tokens that logins give; `default-…`: unless the role says otherwise.",
+        "Type of the tokens that logins return. `default-…`: a role can override it.",
     )
     listing_visibility: str = setting(
-        one_of("hidden", "unauth"), "", "`unauth`: callers without a token see the mount too."
+        one_of("hidden", "unauth"), "", "`unauth`: callers without a token can also see the mount."
     )
-    options: Mapping[str, str] | None = setting(OPTIONS, None, "Kept and read back.")
+    options: Mapping[str, str] | None = setting(OPTIONS, None, "Stored and returned, but has no effect.")
     audit_non_hmac_request_keys: tuple[str, ...] = setting(
-        TEXTS, (), "Members of requests that audit devices get unhashed. Needs sudo; secrets are always hashed."
+        TEXTS, (), "Members of requests that audit logs contain unhashed. Requires sudo. Secrets are always hashed."
     )
     audit_non_hmac_response_keys: tuple[str, ...] = setting(
-        TEXTS, (), "Members of responses that audit devices get unhashed. Needs sudo; secrets are always hashed."
+        TEXTS, (), "Members of responses that audit logs contain unhashed. Requires sudo. Secrets are always hashed."
     )
-    passthrough_request_headers: tuple[str, ...] = setting(TEXTS, (), "Kept and read back.")
-    allowed_response_headers: tuple[str, ...] = setting(TEXTS, (), "Kept and read back.")
-    plugin_version: str = setting(TEXT, "", "Kept and read back.")
-    identity_token_key: str = setting(TEXT, "", "Kept and read back.")
-    force_no_cache: bool = setting(BOOLEAN, False, "Accepted; nothing here is cached beyond a change.")
+    passthrough_request_headers: tuple[str, ...] = setting(TEXTS, (), "Stored and returned, but has no effect.")
+    allowed_response_headers: tuple[str, ...] = setting(TEXTS, (), "Stored and returned, but has no effect.")
+    plugin_version: str = setting(TEXT, "", "Stored and returned, but has no effect.")
+    identity_token_key: str = setting(TEXT, "", "Stored and returned, but has no effect.")
+    force_no_cache: bool = setting(BOOLEAN, False, "Accepted. Changes always take effect immediately.")
 
 
 SHOWN_WHEN_SET: Final = (
@@ -110,16 +110,16 @@ SHOWN_WHEN_SET: Final = (
     "plugin_version",
     "identity_token_key",
 )
-"""Members of a mount's `config` that reads leave out while they are empty."""
+"""Members of a mount's `config` that reads omit while they are empty."""
 
 AUDIT_KEYS: Final = ("audit_non_hmac_request_keys", "audit_non_hmac_response_keys")
-"""Settings that open what audit devices get, so that they need `sudo`."""
+"""Settings that reveal more to audit devices, so that they need `sudo`."""
 
 CHANGEABLE: Final = ("default_lease_ttl", "max_lease_ttl", "description", "token_type", "options", *SHOWN_WHEN_SET)
 
 
 def _tuning(raw: object) -> Mapping[str, Any]:
-    """The object of fields that can be tuned, as it was written: answers warn about the members that are ignored."""
+    """Return the object of tunable fields as written. Responses warn about members that are ignored."""
     if not isinstance(raw, dict):
         raise ValueError("must be an object")
     try:
@@ -130,7 +130,7 @@ def _tuning(raw: object) -> Mapping[str, Any]:
 
 
 def _normal_tuning(written: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The members that a new mount gets by a `config`, without empty, default and unknown ones."""
+    """Return the members that a `config` sets for a new mount, without empty, default and unknown ones."""
     values = parse(TuneForm, written).values
     return {
         field.name: field.kind.show(field.kind.normal(values[field.name]))
@@ -146,19 +146,19 @@ CONFIG: Final = FieldType(
 
 @frozen(kw_only=True)
 class EnableForm:
-    type: str = setting(TEXT, "", "What to mount: `cloud`, or `azure` for the same.")
+    type: str = setting(TEXT, "", "Type of the mount: `cloud`, or `azure` for compatibility with existing clients.")
     plugin_name: str = setting(TEXT, "", "Deprecated name of `type`.")
-    description: str = setting(TEXT, "", "A text for people.")
-    options: Mapping[str, str] | None = setting(OPTIONS, None, "Kept and read back.")
-    config: Mapping[str, Any] = setting(CONFIG, {}, "The fields that can be tuned.")
-    local: bool = setting(BOOLEAN, False, "Accepted; nothing is replicated.")
-    seal_wrap: bool = setting(BOOLEAN, False, "Accepted; everything is sealed.")
+    description: str = setting(TEXT, "", "A description.")
+    options: Mapping[str, str] | None = setting(OPTIONS, None, "Stored and returned, but has no effect.")
+    config: Mapping[str, Any] = setting(CONFIG, {}, "The fields of `tune`.")
+    local: bool = setting(BOOLEAN, False, "Accepted. Nothing is replicated.")
+    seal_wrap: bool = setting(BOOLEAN, False, "Accepted. All data is encrypted.")
     external_entropy_access: bool = setting(BOOLEAN, False, "Accepted.")
 
 
 @frozen(kw_only=True)
 class DisableForm:
-    sync: bool = setting(BOOLEAN, True, "False: answer at once, and remove in the background what was made.")
+    sync: bool = setting(BOOLEAN, True, "false: answer immediately, and remove objects from Azure in the background.")
 
 
 async def list_mounts(kind: str, call: Call) -> Answer:
@@ -190,7 +190,7 @@ async def enable(kind: str, call: Call) -> Answer:
 
 
 async def read_tuning(kind: str, call: Call) -> Answer:
-    """The settings that apply to a mount; where it has none of its own, those of the service."""
+    """Return the effective settings of a mount: its own, otherwise those of the service."""
     mount = await _existing(kind, call)
     data = {
         **_config(mount),
@@ -203,7 +203,7 @@ async def read_tuning(kind: str, call: Call) -> Answer:
 
 
 async def tune(kind: str, call: Call) -> Answer:
-    """Change the given settings of a mount; they apply from the next request on."""
+    """Change the given settings of a mount. They take effect with the next request."""
     mount = await _existing(kind, call)
     _refuse_built_in(mount)
     _check_audit_keys(call, mount, call.given.values, f"{_managed_at(mount)}/tune")
@@ -219,9 +219,9 @@ async def tune(kind: str, call: Call) -> Answer:
 
 
 async def disable(kind: str, call: Call) -> Answer:
-    """Unmount: the path is free at once, tokens and leases of the mount are dead. Unknown paths are ignored.
+    """Disable a mount: its path is free, and its tokens and leases are invalid immediately. Unknown paths are ignored.
 
-    The request removes what the mount has at the provider while it has time. 204 means that nothing is left.
+    The request removes the mount's objects from Azure while it has time. 204 means that nothing is left.
     """
     context, sync = call.context, call.form(DisableForm).sync
     table = (await mount_table(context.records)).record
@@ -246,12 +246,12 @@ async def disable(kind: str, call: Call) -> Answer:
 
 
 def shown_path(mount: Mount) -> str:
-    """The path as lists show it: with a final slash, and without the leading `auth/`."""
+    """Return the path as lists show it: with a trailing slash, and without the leading `auth/`."""
     return (mount.path.removeprefix(f"{AUTH}/") if mount.kind == AUTH else mount.path) + "/"
 
 
 def described(mount: Mount) -> dict[str, Json]:
-    """The members of a mount, as it was made and tuned."""
+    """Return the members of a mount, as it was created and tuned."""
     return {
         "type": mount.shown_type,
         "description": mount.description,
@@ -270,22 +270,22 @@ def described(mount: Mount) -> dict[str, Json]:
 
 
 def tuned(mount: Mount, values: Mapping[str, Any], settings: Settings) -> Mount:
-    """A mount with changed values; refused when they contradict each other."""
+    """Return a mount with changed values. Refuse values that contradict each other."""
     changes = {name: values[name] for name in CHANGEABLE if name in values}
     if not changes.get("token_type"):
         changes.pop("token_type", None)
     elif mount.kind != AUTH:
-        raise Refused(Code.FIELD_INVALID, '"token_type" is for authentication methods only')
+        raise Refused(Code.FIELD_INVALID, '"token_type" is only for auth methods')
     changed = evolve(mount, **changes)
     if changed.default_lease_ttl > changed.max_ttl(settings):
         raise Refused(Code.TTL_EXCEEDS_MAX, '"default_lease_ttl"')
     if len(json.encode(changed)) > max(MOST_OF_A_MOUNT, len(json.encode(mount))):
-        raise Refused(Code.FIELD_INVALID, f"the texts of a mount have at most {MOST_OF_A_MOUNT} bytes in all")
+        raise Refused(Code.FIELD_INVALID, f"the strings of a mount must have at most {MOST_OF_A_MOUNT} bytes in total")
     return changed
 
 
 def _check_audit_keys(call: Call, mount: Mount, values: Mapping[str, Any], path: str) -> None:
-    """Refuse to open more to audit devices without `sudo` at the path, and to open secrets at all."""
+    """Refuse to reveal more to audit devices without `sudo` at the path, and to reveal secrets at all."""
     for name in AUDIT_KEYS:
         if name not in values or values[name] == getattr(mount, name):
             continue
@@ -297,7 +297,7 @@ def _check_audit_keys(call: Call, mount: Mount, values: Mapping[str, Any], path:
 
 
 def _managed_at(mount: Mount) -> str:
-    """The path that a mount is made and changed at."""
+    """Return the path at which a mount is created and changed."""
     return f"{SYSTEM.path}/{mount.path}" if mount.kind == AUTH else f"{SYSTEM.path}/mounts/{mount.path}"
 
 
@@ -313,7 +313,7 @@ def _config(mount: Mount) -> dict[str, Json]:
 
 
 async def refuse(call: Call) -> Answer:
-    """Refuse: an authentication method is changed below `sys/auth`, which policies grant separately."""
+    """Refuse, because auth methods are changed below `sys/auth`, which policies grant separately."""
     raise Refused(Code.PERMISSION_DENIED)
 
 
@@ -330,7 +330,7 @@ async def _existing(kind: str, call: Call) -> Mount:
 
 
 def _missing(kind: str) -> Refused:
-    """The refusal for a mount that does not exist, in the words that existing clients look for."""
+    """Return the refusal for a mount that does not exist, with the text that existing clients look for."""
     return Refused(Code.MOUNT_NOT_FOUND, "No auth engine at" if kind == AUTH else "No secret engine mount at")
 
 
@@ -357,9 +357,9 @@ TUNED: Final = schemas.joined(
 
 def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
     bases = (base, f"mounts/{AUTH}") if kind == AUTH else (base,)
-    reads = "Reads the lifetimes in effect, and everything else that can be tuned."
+    reads = "Reads the effective TTLs and all other tunable fields."
     enables = f"Enables {'an' if kind == AUTH else 'a'} {what} at a path."
-    disables = "Disables a mount: its quotas are gone, its tokens and leases end, then all that it stored is wiped."
+    disables = "Disables a mount. Its quotas are deleted, its tokens and leases are revoked, then its data is deleted."
     return (
         route(base, READ, schemas.each(MOUNT), shape=COPIED, doc=f"Lists all {what}s.")(partial(list_mounts, kind)),
         *(
@@ -367,7 +367,13 @@ def _routes(kind: str, base: str, what: str) -> tuple[Route, ...]:
             for path in bases
             for row in (
                 route(f"{path}/*path/tune", READ, TUNED, shape=COPIED, doc=reads)(partial(read_tuning, kind)),
-                Route(f"{path}/*path/tune", WRITE, partial(tune, kind), "Tunes a mount.", form=TuneForm),
+                Route(
+                    f"{path}/*path/tune",
+                    WRITE,
+                    partial(tune, kind),
+                    "Changes the tunable fields of a mount.",
+                    form=TuneForm,
+                ),
             )
         ),
         *(
@@ -390,10 +396,10 @@ REFUSED: Final = tuple(
 
 @frozen(kw_only=True)
 class MoveForm:
-    """A move: full paths, those of authentication methods with their `auth/`."""
+    """A move: full paths, those of auth methods with their `auth/`."""
 
-    source: str = setting(TEXT, "", "Path of the mount now.", old_name="from", required=True)
-    target: str = setting(TEXT, "", "Path of the mount then; it must be free.", old_name="to", required=True)
+    source: str = setting(TEXT, "", "Current path of the mount.", old_name="from", required=True)
+    target: str = setting(TEXT, "", "New path of the mount. It must not be in use.", old_name="to", required=True)
 
 
 @route(
@@ -407,9 +413,9 @@ class MoveForm:
 )
 @retry_on_conflict
 async def move(call: Call) -> Answer:
-    """Moves a mount, with everything that is stored for it, and its quotas.
+    """Moves a mount with all its data and quotas.
 
-    Its tokens and leases live on; lease ids stay as they are.
+    Its tokens and leases stay valid, and lease ids do not change.
     """
     form, records = call.form(MoveForm), call.context.records
     source, target = _path(form.source, "from"), _path(form.target, "to")
@@ -419,7 +425,7 @@ async def move(call: Call) -> Answer:
     if mount is None or mount in BUILT_IN:
         raise Refused(Code.MOUNT_PROTECTED if mount else Code.MOUNT_NOT_FOUND, '"from"')
     if target.startswith(f"{AUTH}/") is not (mount.kind == AUTH):
-        raise Refused(Code.FIELD_INVALID, 'an authentication method stays below "auth/", all else outside of it')
+        raise Refused(Code.FIELD_INVALID, 'auth methods must stay below "auth/", and other mounts outside of it')
     changes = changing(mounts, mounts.record.with_moved(mount, target, move_id))
     quotas, expects = await records.find_for_writing(keys.QUOTAS, Quotas)
     if quotas is not None:
@@ -438,7 +444,7 @@ async def move(call: Call) -> Answer:
 async def read_move(call: Call) -> Answer:
     """Reads the state of a recent move.
 
-    A move is complete when the request for it is answered.
+    A move is complete when its request is answered.
     """
     table = (await mount_table(call.context.records)).record
     for known in table.moves:

@@ -17,14 +17,14 @@ from ..values import policy_name
 
 @frozen(kw_only=True)
 class PolicyForm:
-    policy: str = setting(TEXT, "", "The document, HCL or JSON.")
+    policy: str = setting(TEXT, "", "The policy, in HCL or JSON.")
 
 
 @frozen(kw_only=True)
 class OldPolicyForm:
-    """A write of a policy, as the older routes take it."""
+    """A write of a policy through the older routes."""
 
-    policy: str = setting(TEXT, "", "The document, HCL or JSON.", old_name="rules")
+    policy: str = setting(TEXT, "", "The policy, in HCL or JSON.", old_name="rules")
 
 
 @route("policies/acl", LIST)
@@ -49,16 +49,16 @@ async def read_policy(call: Call) -> Answer:
 
 @route("policy/*name", READ, schemas.members(TEXT="name rules"), shape=COPIED)
 async def read_policy_as_before(call: Call) -> Answer:
-    """Reads a policy; its document is called `rules` here."""
+    """Reads a policy. Its text is called `rules` here."""
     policy = await _policy(call)
     return Answer(data={"name": policy.name, "rules": policy.text}, copy_up=True)
 
 
 @route("policies/acl/*name", WRITE, form=PolicyForm)
 async def write_policy(call: Call) -> Answer:
-    """Writes a policy; it takes effect at once.
+    """Writes a policy, which takes effect immediately.
 
-    An empty document grants nothing, but it must be given.
+    An empty text grants nothing, but it must be given.
     """
     if "policy" not in call.given:
         raise Refused(Code.FIELD_REQUIRED, '"policy"')
@@ -69,12 +69,12 @@ async def write_policy(call: Call) -> Answer:
     await call.context.records.update(keys.policy(name), Policy, lambda _: policy)
     if name == call.captures["name"]:
         return NOTHING
-    return Answer(warnings=("policy names are stored in lower case",))
+    return Answer(warnings=("policy names are converted to lowercase",))
 
 
 @route("policies/acl/*name", DELETE)
 async def delete_policy(call: Call) -> Answer:
-    """Removes a policy."""
+    """Deletes a policy."""
     name = _name(call)
     if name in UNDELETABLE:
         raise Refused(Code.POLICY_PROTECTED, "cannot delete a built-in policy")
@@ -83,7 +83,7 @@ async def delete_policy(call: Call) -> Answer:
 
 
 async def _names(call: Call) -> list[str]:
-    """The names of all policies in order, `root` and `default` included."""
+    """Return the sorted names of all policies, including `root` and `default`."""
     return sorted({ROOT, DEFAULT, *await call.context.records.names(keys.POLICIES)})
 
 
@@ -95,9 +95,9 @@ async def _policy(call: Call) -> Policy:
 
 
 def _name(call: Call) -> str:
-    """The captured name in lower case, before it is compared with a reserved one.
+    """Return the captured name in lower case, before it is compared with reserved names.
 
-    Nothing else of it is changed: the policies of the caller were asked about the path as it is.
+    Nothing else is changed, because the caller's policies were checked for the path as it is.
     """
     return captured(call, "name", policy_name)
 

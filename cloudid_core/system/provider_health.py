@@ -1,4 +1,4 @@
-"""Azure in trouble, as health and metrics report it: which credential is refused, what does not work, and for whom."""
+"""Failures of Azure, as health and metrics report them, and what they affect."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ LOGINS: Final[Mapping[Family, str]] = {
     Family.RESOURCE_MANAGER: "logins of new machines",
     Family.DIRECTORY: "logins that need groups, rotation of the credential",
 }
-"""What a family in trouble affects of an authentication method."""
+"""What a failing family affects in an auth method."""
 CREDENTIALS: Final[Mapping[Family, str]] = {
     Family.LOGIN: "new credentials, revocations, rotation",
     Family.RESOURCE_MANAGER: "new credentials with role assignments, their revocations",
     Family.DIRECTORY: "new credentials, revocations, rotation",
 }
-"""What it affects of a secrets engine."""
+"""What a failing family affects in a secrets engine."""
 
 
 def provider_problems(caches: Caches) -> Mapping[HealthProblem, Sequence[Occurrence]]:
-    """What health reports about the provider at this moment."""
+    """Return the problems with Azure that health currently reports."""
     problems: dict[HealthProblem, list[Occurrence]] = {}
     for trouble in troubles(caches):
         problem, occurrence = _problem_of(trouble)

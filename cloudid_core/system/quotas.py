@@ -28,7 +28,7 @@ from ..values import fold
 
 
 def check_rate_limit(limit: RateLimit, mounts: MountTable) -> None:
-    """It must be for a mount that is there, or for all paths."""
+    """Check that it is for an existing mount, or for all paths."""
     if not limit.rate:
         raise Refused(Code.FIELD_REQUIRED, '"rate"')
     if limit.path and mount_of(mounts, limit.path) is None:
@@ -36,7 +36,7 @@ def check_rate_limit(limit: RateLimit, mounts: MountTable) -> None:
 
 
 def check_lease_count(count: LeaseCount, mounts: MountTable) -> None:
-    """It must be for a mounted secrets engine, or for all of them."""
+    """Check that it is for a mounted secrets engine, or for all of them."""
     if not count.max_leases:
         raise Refused(Code.FIELD_REQUIRED, '"max_leases"')
     if not count.path:
@@ -45,28 +45,28 @@ def check_lease_count(count: LeaseCount, mounts: MountTable) -> None:
     if mount is None:
         raise Refused(Code.MOUNT_NOT_FOUND)
     if mount.kind == AUTH:
-        raise Refused(Code.FIELD_INVALID, '"path" is an authentication method: leases are counted, tokens are not')
+        raise Refused(Code.FIELD_INVALID, '"path" is an auth method, which issues tokens, not leases')
     if mount in BUILT_IN:
-        raise Refused(Code.FIELD_INVALID, '"path" has no leases')
+        raise Refused(Code.FIELD_INVALID, '"path" is a mount without leases')
     if count.path != fold(mount.path):
-        raise Refused(Code.FIELD_INVALID, '"path" must be that of a mount: "role" names one of its roles')
+        raise Refused(Code.FIELD_INVALID, 'with "role", "path" must be the path of a mount')
 
 
 def mount_of(mounts: MountTable, path: str) -> Mount | None:
-    """The mount that the path of a quota belongs to. The path is in lower case, that of the mount may be in any."""
+    """Return the mount of a quota's path. The path is in lower case; the mount's path may have any case."""
     path = path.removesuffix("*").removesuffix("/")
     return next((mount for mount in mounts.live if f"{path}/".startswith(f"{fold(mount.path)}/")), None)
 
 
 @route("quotas/config", WRITE, form=QuotaConfig)
 async def write_config(call: Call) -> Answer:
-    """Sets what holds for all quotas."""
+    """Sets options for all quotas."""
     return await _change(call, lambda quotas, _: evolve(quotas, config=evolve(quotas.config, **call.given.values)))
 
 
 @route("quotas/config", READ, shown_members(QuotaConfig))
 async def read_config(call: Call) -> Answer:
-    """Reads what holds for all quotas."""
+    """Reads options for all quotas."""
     return Answer(data=show((await _quotas(call)).config))
 
 
@@ -77,7 +77,10 @@ async def _quotas(call: Call) -> Quotas:
 
 @retry_on_conflict
 async def _change(call: Call, change: Callable[[Quotas, MountTable], Quotas]) -> Answer:
-    """Replace the quotas by a pure function of themselves and of the mounts, whose quotas go when they are disabled."""
+    """Replace the quotas with the result of a pure function of them and the mounts.
+
+    The quotas of a mount are deleted with it.
+    """
     records = call.context.records
     mounts = await mount_table(records)
     found, expects = await records.find_for_writing(keys.QUOTAS, Quotas)
@@ -90,7 +93,7 @@ async def _change(call: Call, change: Callable[[Quotas, MountTable], Quotas]) ->
 def _routes(
     name: str, member: str, form: type[Any], check: Callable[[Any, MountTable], None], doc: str
 ) -> tuple[Route, ...]:
-    """The routes of a kind of quota. `member` of `Quotas` has them all; `check` refuses one that makes no sense."""
+    """Return the routes of a kind of quota. They are all in `member` of `Quotas`; `check` refuses invalid ones."""
     base, what = f"quotas/{name}", f"{name} quota"
     one = f"{base}/:name"
 
@@ -126,7 +129,7 @@ def _routes(
             raise Refused(Code.NOT_FOUND)
         return Answer(data={"name": found[0], "type": name, **show(found[1])})
 
-    @route(one, DELETE, doc=f"Removes a {what}.")
+    @route(one, DELETE, doc=f"Deletes a {what}.")
     async def delete(call: Call) -> Answer:
         gone = capture_name(call)
         return await _change(call, lambda quotas, _: with_all(quotas, without_quota(of_kind(quotas), gone)))
@@ -144,15 +147,16 @@ ROUTES: Final = (
         "rate_limits",
         RateLimit,
         check_rate_limit,
-        "Limits how many requests each source may make, on each node by itself; the most specific quota for the path "
-        f"counts, and beside it the one for the role. Other nodes learn of a change within {READ_AGAIN:.0f} seconds.",
+        "Limits how many requests each source address may make, on each node separately. The most "
+        "specific quota for the path applies, and in addition the quota for the role. Other nodes apply a "
+        f"change within {READ_AGAIN:.0f} seconds.",
     ),
     *_routes(
         "lease-count",
         "lease_counts",
         LeaseCount,
         check_lease_count,
-        "Limits how many leases there may be, over all nodes; of these quotas, the most specific counts.",
+        "Limits the number of leases on all nodes together. The most specific quota applies.",
     ),
     write_config,
     read_config,

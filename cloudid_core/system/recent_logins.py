@@ -1,12 +1,12 @@
-"""The last logins and refusals at this node, for people who look for a machine that cannot log in.
+"""The last logins and refusals at this node, for operators who investigate a machine that cannot log in.
 
 A login is remembered with its machine and role once its mount has accepted the token. A refusal of the same machine for
-the same reason is remembered once, and counted; of logins the last ones are there.
+the same reason is remembered once, and counted. Of successful logins, only the last ones are kept.
 
-Refusals before that are in lists of their own, by source address and code, without role and machine: their tokens may
-come from anywhere, and whatever they say must not displace the refusal of a real machine. Tokens whose signature was
-verified and tokens whose signature was not have a bound each, because anyone can send the latter. Refusals of the form
-are not remembered. Nothing is stored, and nothing is decided by any of it.
+Earlier refusals are in separate lists, by source address and code, without role and machine: their tokens may come from
+anywhere, and must not displace the refusal of a real machine. Tokens with and without a verified signature have
+separate limits, because anyone can send the latter. Refusals of the form are not remembered. Nothing is stored, and
+nothing is decided by it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from ..routing import Call, Proven, route
 from ..values import network, rfc3339
 
 MOST_SHOWN: Final = 100
-"""How many members of a list an explanation shows: a principal may be in thousands of groups."""
+"""Maximum members of a list in an explanation, because a principal may be in thousands of groups."""
 LONGEST_SHOWN: Final = 1000
-"""Maximum characters of a text: the tokens of strangers may say anything."""
+"""Maximum characters of a text, because tokens of unknown callers may contain anything."""
 
 
 @frozen
@@ -66,7 +66,7 @@ class UnacceptedLogin:
 
 
 def note_unaccepted(caches: Caches, answered: RequestAnswered, proven: Proven) -> None:
-    """Remember the refusal of a login whose token was not accepted, by its source and code; not one for its form."""
+    """Remember the refusal of a login whose token was not accepted, by source and code, unless its form was refused."""
     if proven.has_invalid_form:
         return
     refusals = caches.unaccepted_logins if proven.is_verified else caches.unverified_logins
@@ -76,7 +76,7 @@ def note_unaccepted(caches: Caches, answered: RequestAnswered, proven: Proven) -
 
 
 def note_login(caches: Caches, answered: RequestAnswered, proven: Proven) -> None:
-    """Remember a login that was answered, if its token was accepted."""
+    """Remember an answered login, if its token was accepted."""
     if not proven.principal_id:
         return
     if not answered.codes:
@@ -112,9 +112,9 @@ MEMBERS: Final = schemas.members(
 async def read_recent_logins(call: Call) -> Answer:
     """Lists the last logins and refusals at this node, with every check of each.
 
-    `logins` are those whose token was accepted. `unaccepted` has the refusals before that, by source address and code,
-    without roles. What a check expected is shown to callers who may use `explain` of the mount, which needs `sudo`, and
-    is null for all others.
+    `logins` are those whose token was accepted. `unaccepted` has earlier refusals, by source address and code, without
+    roles. What a check expected is shown to callers who may use `explain` of the mount, which needs `sudo`, and is null
+    for all others.
     """
     caches, node = call.context.caches, call.context.node
     admitted: dict[Hashable, RecentLogin] = {}

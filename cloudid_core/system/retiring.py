@@ -1,4 +1,4 @@
-"""The routes of retiring mounts: disabled, with something left at the provider that is still being removed."""
+"""The routes of retiring mounts: disabled mounts whose objects are still being removed from Azure."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ..secrets_engine import routes as engine_routes
 from ..values import rfc3339
 
 MOST_NAMED: Final = 1000
-"""How many dropped leases and intents one answer names."""
+"""Maximum number of dropped leases and intents in a response."""
 CONFIG: Final = "config"
 TABLES: Final[Mapping[str, RouteTable]] = {AUTH: auth_routes.ROUTES, SECRET: engine_routes.ROUTES}
-"""The routes of what can be mounted, by kind."""
+"""The routes of mountable components, by kind."""
 
 
 ConfigForm: Final = combined("ConfigForm", auth_config.Config, engine_config.ConfigForm)
@@ -34,7 +34,7 @@ ConfigForm: Final = combined("ConfigForm", auth_config.Config, engine_config.Con
 
 @frozen(kw_only=True)
 class DropForm:
-    force: bool = setting(BOOLEAN, False, "Required: what is left at the provider stays there.")
+    force: bool = setting(BOOLEAN, False, "Required, because remaining objects stay in Azure.")
 
 
 RETIRING: Final = schemas.members(
@@ -71,7 +71,7 @@ async def list_retiring(call: Call) -> Answer:
 
 @route("retiring/:accessor", READ, RETIRING)
 async def read_retiring(call: Call) -> Answer:
-    """Reads what is left of a disabled mount at the provider, and why."""
+    """Reads what remains of a disabled mount in Azure, and why."""
     mount, remains = await _found(call)
     data: dict[str, Json] = {
         "accessor": mount.accessor,
@@ -94,7 +94,7 @@ async def read_retiring(call: Call) -> Answer:
 
 @route("retiring/:accessor", DELETE, DROPPED, refusals=(Code.LEASES_ALIVE, Code.NOT_FOUND), form=DropForm)
 async def drop(call: Call) -> Answer:
-    """Drops the records of what is left of a disabled mount, and lists it."""
+    """Drops the records of what remains of a disabled mount, and lists them."""
     mount, remains = await _found(call)
     if not call.form(DropForm).force:
         counts = {"leases": remains.leases, "intents": remains.intents, "roles": remains.roles}
@@ -108,7 +108,7 @@ async def drop(call: Call) -> Answer:
         "intents": [{"intent_id": one.id, **objects(one.provisioned)} for one in dropped.intents[:MOST_NAMED]],
         "damaged": dropped.damaged[:MOST_NAMED],
     }
-    return Answer(data=data, warnings=("what was dropped is left at the provider",), wake_at=call.now)
+    return Answer(data=data, warnings=("the objects of the dropped entries remain in Azure",), wake_at=call.now)
 
 
 @route("retiring/:accessor/config", READ, CONFIG_OF_EITHER)
@@ -124,9 +124,9 @@ async def read_config(call: Call) -> Answer:
     form=ConfigForm,
 )
 async def write_config(call: Call) -> Answer:
-    """Changes the configuration of a disabled mount, for example its root secret.
+    """Changes the configuration of a disabled mount, for example its client secret.
 
-    What is left can be removed then: that is tried at once.
+    The removal of the remaining objects is then retried immediately.
     """
     answer = await _on_config(call, WRITE)
     mount, _ = await _found(call)
@@ -156,7 +156,7 @@ async def _found(call: Call) -> tuple[Mount, Remains]:
 
 
 def objects(provisioned: Provisioned) -> dict[str, Json]:
-    """The objects at the provider, by their ids there."""
+    """Return the objects in Azure by their ids there."""
     members = {
         "application_object_id": provisioned.application_id,
         "application_unique_name": provisioned.unique_name,

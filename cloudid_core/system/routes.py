@@ -40,4 +40,4 @@ MODULES: Final = (
     wrapping,
 )
 ROUTES: Final = RouteTable(tuple(row for module in MODULES for row in module.ROUTES))
-COMPONENT: Final = Component(kind=SYSTEM.kind, type=SYSTEM.type, routes=ROUTES, doc="The service itself.")
+COMPONENT: Final = Component(kind=SYSTEM.kind, type=SYSTEM.type, routes=ROUTES, doc="Operates the service.")

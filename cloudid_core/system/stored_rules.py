@@ -1,8 +1,8 @@
-"""Rules that became stricter: which stored records break them.
+"""Rules that became stricter: find the stored records that violate them.
 
-A stricter rule holds for what is written from now on. What is stored never stops a running service: each rule is a row
-that finds the records which break it, health lists them with what mends them, and the problem's row says whether they
-are refused at use or go on as before. Every node looks when it starts and from time to time, never for a request.
+A stricter rule applies to new writes. Stored records never stop a running service: each rule is a row that finds the
+records which violate it, and health lists them with their fix. The problem's row says whether they are refused when
+used or continue to work. Every node checks at start and occasionally afterwards, never during a request.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from ..values import LONGEST_DELAY
 from .mounts import AUDIT_KEYS
 
 LOOK_PAUSE: Final = 60.0
-"""Least seconds between two looks: so long health tells of what was mended."""
+"""Minimum seconds between two checks. A fixed problem is reported for this long."""
 MOST_OF_THE_TIME: Final = 0.01
-"""The share of the time that may be spent on looking: a large store is looked through less often."""
+"""Maximum share of the time that is spent on checks: a large store is checked less often."""
 PAGE: Final = 100
 APPLIED: Final = f"{SYSTEM.path}/{applied.PATH}"
 NEEDS_NO_SUDO: Final = frozenset({"sudo", "deny"})
@@ -46,13 +46,13 @@ NEEDS_NO_SUDO: Final = frozenset({"sudo", "deny"})
 
 @frozen
 class Stored:
-    """What rules look at: the table of mounts, and through it all records of mounts."""
+    """The data for the rules: the table of mounts, and through it all records of mounts."""
 
     context: Context
     table: MountTable
 
     async def configurations(self) -> list[tuple[Mount, RootCredential]]:
-        """The configurations of all live mounts as they are stored."""
+        """Return the stored configurations of all live mounts."""
         found = []
         for mount in self.table.live:
             with suppress(EntryDamaged):
@@ -64,14 +64,14 @@ class Stored:
 
 @frozen
 class StoredRule:
-    """A row: the problem that health tells, and what finds the records that have it."""
+    """A row: the problem that health reports, and the function that finds its records."""
 
     problem: HealthProblem
     breaches: Callable[[Stored], Program[Sequence[Occurrence]]]
 
 
 async def malformed_configurations(stored: Stored) -> Sequence[Occurrence]:
-    """Ids and names in configurations that can become no part of a URL."""
+    """Find ids and names in configurations that cannot be part of a URL."""
     found: list[Occurrence] = []
     for mount, config in await stored.configurations():
         with suppress(Refused):  # a variable of the environment is wrong
@@ -81,7 +81,7 @@ async def malformed_configurations(stored: Stored) -> Sequence[Occurrence]:
 
 
 async def secret_audit_keys(stored: Stored) -> Sequence[Occurrence]:
-    """Members that mounts ask for unhashed although they hold secrets."""
+    """Find members that mounts log unhashed although they contain secrets."""
     return [
         {"mount": mount.path, "setting": setting, "field": field}
         for mount in stored.table.live
@@ -92,17 +92,17 @@ async def secret_audit_keys(stored: Stored) -> Sequence[Occurrence]:
 
 
 async def audit_files_anywhere(stored: Stored) -> Sequence[Occurrence]:
-    """Audit devices of requests whose files lie below no folder of the settings."""
+    """Find audit devices of requests whose files are not in a folder of the settings."""
     return [{"device": device.name} for device in stored.table.devices if device.is_in_any_folder]
 
 
 async def suspended_devices(stored: Stored) -> Sequence[Occurrence]:
-    """Audit devices of requests whose names the settings have given to others."""
+    """Find audit devices of requests whose names the settings now use."""
     return [{"device": device.name} for device in stored.table.suspended_devices]
 
 
 async def clamped_delays(stored: Stored) -> Sequence[Occurrence]:
-    """Delays of login configurations that nobody can wait out."""
+    """Find delays of auth configurations that are longer than allowed."""
     return [
         {"mount": mount.path, "field": field, "most": str(LONGEST_DELAY)}
         for mount, config in await stored.configurations()
@@ -111,7 +111,7 @@ async def clamped_delays(stored: Stored) -> Sequence[Occurrence]:
 
 
 async def clamped_quota_blocks(stored: Stored) -> Sequence[Occurrence]:
-    """Find quotas that were to block a source for longer than is possible now."""
+    """Find quotas that block a source for longer than allowed."""
     found = await stored.context.records.find(keys.QUOTAS, Quotas)
     return [
         {"name": name, "most": str(LONGEST_BLOCK)}
@@ -121,7 +121,7 @@ async def clamped_quota_blocks(stored: Stored) -> Sequence[Occurrence]:
 
 
 async def long_lists(stored: Stored) -> Sequence[Occurrence]:
-    """Lists of token roles that all policies of a new token are compared with."""
+    """Find lists of token roles that are longer than allowed."""
     prefix, after = keys.roles(TOKEN.id), ""
     found: list[Occurrence] = []
     while page := await ListKeys(prefix, after, PAGE):
@@ -133,7 +133,7 @@ async def long_lists(stored: Stored) -> Sequence[Occurrence]:
 
 
 async def roles_of_later_versions(stored: Stored) -> Sequence[Occurrence]:
-    """Login roles with bounds that this node does not know: it refuses their logins."""
+    """Find auth roles with bounds that this node does not know: it refuses their logins."""
     found: list[Occurrence] = []
     for mount in stored.table.live:
         prefix, after = keys.roles(mount.id), ""
@@ -147,7 +147,7 @@ async def roles_of_later_versions(stored: Stored) -> Sequence[Occurrence]:
 
 
 async def inner_stars(stored: Stored) -> Sequence[Occurrence]:
-    """Policies with a value in `allowed_parameters` that looks like a pattern and is not one."""
+    """Find policies with a value in `allowed_parameters` that looks like a pattern but is not one."""
     after = ""
     found: list[Occurrence] = []
     while page := await ListKeys(keys.POLICIES, after, PAGE):
@@ -159,7 +159,7 @@ async def inner_stars(stored: Stored) -> Sequence[Occurrence]:
 
 
 async def policies_without_sudo(stored: Stored) -> Sequence[Occurrence]:
-    """Find policies that were meant for applying folders, and lack the `sudo` that this takes."""
+    """Find policies for applying folders that lack the required `sudo`."""
     after = ""
     found: list[Occurrence] = []
     while page := await ListKeys(keys.POLICIES, after, PAGE):
@@ -174,18 +174,18 @@ async def policies_without_sudo(stored: Stored) -> Sequence[Occurrence]:
 
 
 async def unadopted_records(stored: Stored) -> Sequence[Occurrence]:
-    """Find lists of paths that clients of an earlier version kept."""
+    """Find lists of paths from clients of an earlier version."""
     return [{"name": name} for name in await stored.context.records.names(keys.APPLIED)]
 
 
 async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
-    """Roles that point at an application which the service proves itself with."""
+    """Find roles that use an app registration with which the service authenticates."""
     targets = await self_targets(stored.context)
     return [{"mount": each.mount.path, "role": each.role, "path": each.path} for each in targets]
 
 
 async def roles_that_share_kept_applications(stored: Stored) -> Sequence[Occurrence]:
-    """Find roles that point at the application of a role with `persist_app`, and so give out that role's rights."""
+    """Find roles that use the app registration of a role with `persist_app`, and so grant that role's rights."""
     found: list[Occurrence] = []
     for mount in stored.table.live:
         for keeper, client_id in (await kept_applications(stored.context, mount)).items():
@@ -197,19 +197,22 @@ async def roles_that_share_kept_applications(stored: Stored) -> Sequence[Occurre
 
 
 async def roles_that_take_over_identities(stored: Stored) -> Sequence[Occurrence]:
-    """Roles that `deny_privileged_roles` refuses since it covers more than definitions that give rights to others."""
+    """Find roles that `deny_privileged_roles` now refuses.
+
+    It also covers role definitions that can take over identities.
+    """
     mounts = [mount for mount in stored.table.live if mount.kind == SECRET]
     return [{"mount": each.path, "role": role} for each in mounts for role in await newly_denied(stored.context, each)]
 
 
 async def roles_with_long_lives(stored: Stored) -> Sequence[Occurrence]:
-    """Roles that ask for longer lives than `max_secret_ttl` of their mount allows."""
+    """Find roles with longer lifetimes than `max_secret_ttl` of their mount allows."""
     mounts = [mount for mount in stored.table.live if mount.kind == SECRET]
     return [each for mount in mounts for each in await clamped_roles(stored.context, mount)]
 
 
 async def open_audiences(stored: Stored) -> Sequence[Occurrence]:
-    """Mounts with app registrations that were made without a sign-in audience and are not closed yet."""
+    """Find mounts with app registrations that were created without a sign-in audience and are not closed yet."""
     counts = [(mount, await count_open_audiences(mount)) for mount in stored.table.live]
     return [{"mount": mount.path, "count": str(count)} for mount, count in counts if count]
 
@@ -232,11 +235,11 @@ RULES: Final = (
     StoredRule(HealthProblem.AUDIT_FILE_ANYWHERE, audit_files_anywhere),
     StoredRule(HealthProblem.AUDIT_DEVICE_SUSPENDED, suspended_devices),
 )
-"""All rules that became stricter, and what finds the stored records that break them."""
+"""All rules that became stricter, and the functions that find violations."""
 
 
 async def look(context: Context, rules: Sequence[StoredRule] = RULES) -> Instant:
-    """Note for health which records break which rule. The instant of the next look."""
+    """Note for health which records violate which rule. Return the instant of the next check."""
     started = await Now()
     stored = Stored(context, (await mount_table(context.records)).record)
     for rule in rules:
@@ -248,11 +251,11 @@ async def look(context: Context, rules: Sequence[StoredRule] = RULES) -> Instant
 # Trouble that goes on in the background: what fails again and again at the provider, and what soon ends.
 
 MOST_COUNTED: Final = 1000
-"""How many leases are read to count those whose revocation fails."""
+"""Maximum number of leases that are read to count failing revocations."""
 
 
 async def credentials_at_risk(stored: Stored) -> Sequence[Occurrence]:
-    """Root credentials that cannot be used, are not rotated, or end soon."""
+    """Find root credentials that cannot be used, are not rotated, or expire soon."""
     now = await Now()
     found: list[Occurrence] = []
     for mount, config in await stored.configurations():
@@ -263,7 +266,7 @@ async def credentials_at_risk(stored: Stored) -> Sequence[Occurrence]:
 
 
 async def static_secrets_at_risk(stored: Stored) -> Sequence[Occurrence]:
-    """Static roles whose secrets are not there yet, are not rotated, or end soon."""
+    """Find static roles whose client secrets do not exist yet, are not rotated, or expire soon."""
     now = await Now()
     found: list[Occurrence] = []
     for mount in stored.table.live:
@@ -275,7 +278,7 @@ async def static_secrets_at_risk(stored: Stored) -> Sequence[Occurrence]:
 
 
 async def failing_revocations(stored: Stored) -> Sequence[Occurrence]:
-    """Mounts with leases whose revocation has failed several times, retired ones included."""
+    """Find mounts with leases whose revocation has failed several times, including retired mounts."""
     listed = await ListKeys(keys.STUCK, "", MOST_COUNTED)
     parts = [key.removeprefix(keys.STUCK).partition("/") for key in listed]
     counts: Counter[str] = Counter()
@@ -297,4 +300,4 @@ TROUBLES: Final = (
     StoredRule(HealthProblem.REVOCATIONS_FAILING, failing_revocations),
     StoredRule(HealthProblem.ISSUER_UNPUBLISHED, lambda stored: unpublished(stored.context)),
 )
-"""All trouble that health tells, and what finds it."""
+"""All problems that health reports, and the functions that find them."""

@@ -1,7 +1,6 @@
 """The routes of response wrapping.
 
-A wrapping token is enough: no other token is needed. It is in the field `token`, or in the place of
-the caller's own token.
+A wrapping token is enough; no other token is needed. It is in the field `token`, or is sent as the caller's own token.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ async def wrap_body(call: Call) -> Answer:
 @route("wrapping/unwrap", WRITE, schemas.each(schemas.ANY), shape=PLAIN, form=WrappingForm, public=True)
 @retry_on_conflict
 async def unwrap(call: Call) -> Answer:
-    """Answers what a wrapping token stands for, once."""
+    """Returns the response behind a wrapping token, once."""
     token, wrapped = await _find(call)
     shown, spent = wrapped.record, spent_token(token.record, call.now, call.request_id)
     call.held.unwrapping = Unwrapping(token, spent, shown.new_lease, shown.new_token)
@@ -54,7 +53,7 @@ async def unwrap(call: Call) -> Answer:
     public=True,
 )
 async def look_up(call: Call) -> Answer:
-    """Tells which path a wrapping token's answer is from, and when it was wrapped. The token stays good."""
+    """Returns the path of a wrapping token's response, and when it was wrapped. The token stays valid."""
     _, found = await _find(call)
     wrapped = found.record
     data = {
@@ -68,7 +67,7 @@ async def look_up(call: Call) -> Answer:
 @route("wrapping/rewrap", WRITE, Answers(), form=WrappingForm, public=True)
 @retry_on_conflict
 async def rewrap(call: Call) -> Answer:
-    """Replaces a wrapping token by another one for the same answer; its time begins anew."""
+    """Replaces a wrapping token with a new one for the same response, with a new lifetime."""
     token, found = await _find(call)
     wrapped = replace(found.record, created_at=call.now)
     before = token.record

@@ -1,4 +1,4 @@
-"""Create a token with a token. The new one is a child of the caller's, unless it is to be an orphan."""
+"""Create a token with a token. The new token is a child of the caller's, unless it is an orphan."""
 
 from __future__ import annotations
 
@@ -47,19 +47,23 @@ EMPTY: Final = FieldType("empty string", _empty)
 
 @frozen(kw_only=True)
 class CreateForm:
-    id: str = setting(TEXT, "", "Text of the token, instead of a random one. Needs sudo.", repr=False)
-    policies: tuple[str, ...] = setting(POLICIES, (), "Policies; none: those of the parent.")
-    meta: dict[str, str] = setting(METADATA, {}, "Metadata that look-ups repeat.")
-    no_parent: bool = setting(BOOLEAN, False, "Make an orphan. Needs sudo. Ignored under a role: its `orphan` decides.")
-    no_default_policy: bool = setting(BOOLEAN, False, "Leave the policy `default` out.")
+    id: str = setting(TEXT, "", "The token, instead of a random one. Requires sudo.", repr=False)
+    policies: tuple[str, ...] = setting(POLICIES, (), "Policies. Empty: the parent's.")
+    meta: dict[str, str] = setting(METADATA, {}, "Metadata, which lookups return.")
+    no_parent: bool = setting(
+        BOOLEAN, False, "Create an orphan. Requires sudo. With a role, its `orphan` is used instead."
+    )
+    no_default_policy: bool = setting(BOOLEAN, False, "Do not add the policy `default`.")
     renewable: bool = setting(BOOLEAN, True, "Whether it can be renewed.")
-    ttl: int = setting(SECONDS, 0, "Lifetime; 0: that of the mount.", old_name="lease")
-    explicit_max_ttl: int = setting(SECONDS, 0, "Hard cap on the lifetime; no renewal exceeds it.")
-    display_name: str = setting(TEXT, "", "What logs call it, after `token-`.")
-    num_uses: int = setting(bounded(INTEGER, 0, 2**31), 0, "How often it can be used; 0: without limit.")
-    period: int = setting(SECONDS, 0, "Makes it periodic: every renewal grants this. Needs sudo.")
+    ttl: int = setting(SECONDS, 0, "Lifetime. 0: the mount's default.", old_name="lease")
+    explicit_max_ttl: int = setting(SECONDS, 0, "Maximum lifetime, including renewals.")
+    display_name: str = setting(TEXT, "", "Name in logs, after `token-`.")
+    num_uses: int = setting(bounded(INTEGER, 0, 2**31), 0, "How often the token can be used. 0: no limit.")
+    period: int = setting(
+        SECONDS, 0, "Makes the token periodic: each renewal extends it by this period. Requires sudo."
+    )
     type: str = setting(one_of(SERVICE, BATCH), "", "`service` or `batch`.")
-    entity_alias: str = setting(EMPTY, "", "Accepted while it is empty; there are no entities.")
+    entity_alias: str = setting(EMPTY, "", "Must be empty. There are no entities.")
 
 
 NO_PARENT_IGNORED: Final = 'The role decides whether its tokens are orphans: "no_parent" is ignored'
@@ -75,7 +79,7 @@ def check_caller(caller: Token, *, last_use: bool) -> None:
 
 
 def check_sudo(form: CreateForm, role: TokenRole | None, *, has_sudo: bool) -> None:
-    """Refuse what needs `sudo`. Under a role that creates orphans, an orphan does not."""
+    """Refuse requests that need `sudo`. With a role that creates orphans, an orphan does not need it."""
     used = [name for name in SUDO_FIELDS if getattr(form, name)]
     if role is not None and role.orphan and "no_parent" in used:
         used.remove("no_parent")
@@ -84,7 +88,7 @@ def check_sudo(form: CreateForm, role: TokenRole | None, *, has_sudo: bool) -> N
 
 
 def type_of(form: CreateForm, role: TokenRole | None) -> str:
-    """A role may force a type; otherwise the request chooses."""
+    """Return the type of the new token. A role may force it; otherwise the request chooses."""
     ruled = role.token_type if role else SERVICE
     if role is not None and ruled in (SERVICE, BATCH):
         return ruled
@@ -92,7 +96,7 @@ def type_of(form: CreateForm, role: TokenRole | None) -> str:
 
 
 def policies_of(form: CreateForm, role: TokenRole | None, parent: Token, *, has_sudo: bool) -> tuple[str, ...]:
-    """The policies of the new token; refused when they are more than the parent or the role allows."""
+    """Return the policies of the new token. Refuse policies that the parent or the role does not allow."""
     wants_default = not (form.no_default_policy or (role and role.token_no_default_policy))
     asked_for = normalised(form.policies)
     if role is not None and role.rules_policies:
@@ -141,7 +145,7 @@ async def create_orphan(call: Call) -> Answer:
 
 @route("create/:role", WRITE, GIVES_TOKEN, form=CreateForm)
 async def create_for_role(call: Call) -> Answer:
-    """Creates a token under the rules of a role."""
+    """Creates a token with the rules of a role."""
     return await _create(call, f"create/{capture_name(call, 'role')}", orphan=False)
 
 
@@ -195,7 +199,7 @@ def _draft(
     *,
     orphan: bool,
 ) -> tuple[Token, Grant]:
-    """The token, still without a text, and its lifetime."""
+    """Return the token, still without a text, and its lifetime."""
     token_type = type_of(form, role)
     num_uses = least(form.num_uses, role.token_num_uses if role else 0)
     period = least(form.period, role.token_period if role else 0)
@@ -234,7 +238,10 @@ def _draft(
 
 
 def _bound_cidrs(role: TokenRole | None, parent: Token) -> tuple[str, ...]:
-    """Return where the token may be used from: where its parent may, orphans included, within what the role allows."""
+    """Return the addresses from which the token may be used.
+
+    They are those of its parent, even for an orphan, that the role also allows.
+    """
     try:
         return network.intersection(role.token_bound_cidrs if role else (), parent.bound_cidrs)
     except ValueError as error:
@@ -242,11 +249,11 @@ def _bound_cidrs(role: TokenRole | None, parent: Token) -> tuple[str, ...]:
 
 
 async def _check_id(context: Context, chosen: str, draft: Token) -> None:
-    """Refuse a chosen text that cannot be a token, or is in use: by a token, or by what a dead one left to delete."""
+    """Refuse a chosen text that cannot be a token, or that is in use: by a token, or by remains of an ended one."""
     if not chosen:
         return
     if draft.is_batch:
-        raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, 'their "id" cannot be chosen')
+        raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, 'they cannot have a custom "id"')
     try:
         token_ids = [custom_token(chosen, each).id for each in context.records.sealer.keyring.token_keys]
     except ValueError as error:
@@ -258,7 +265,7 @@ async def _check_id(context: Context, chosen: str, draft: Token) -> None:
 
 
 async def _missing(context: Context, policies: tuple[str, ...]) -> tuple[str, ...]:
-    """Warnings about policies that do not exist yet, and therefore grant nothing."""
+    """Return warnings about policies that do not exist yet, and therefore grant nothing."""
     return tuple(
         [f'Policy "{policy}" does not exist' for policy in policies if await load_policy(context, policy) is None]
     )

@@ -51,7 +51,7 @@ class AccessorForm:
 
 
 def described(token: Token, text: str, accessor: str, now: Instant, *, orphan: bool) -> dict[str, Json]:
-    """The members of a look-up. `text` is that of the token; empty where the caller only knows its accessor."""
+    """Return the members of a look-up. `text` is the token itself, or empty if the caller only has its accessor."""
     data: dict[str, Json] = {
         "id": text,
         "accessor": accessor,
@@ -97,14 +97,14 @@ MEMBERS: Final = schemas.members(
 
 @route("lookup-self", READ, MEMBERS)
 async def look_up_self(call: Call) -> Answer:
-    """Tells what the service knows of the caller's token."""
+    """Returns information about the caller's token."""
     caller = call.token
     return _answer(call, caller.token, caller.text, orphan=not caller.dies_with_parent)
 
 
 @route("lookup", READ, MEMBERS, form=TokenForm)
 async def look_up(call: Call) -> Answer:
-    """Tells what the service knows of a token; without one, of the caller's."""
+    """Returns information about a token, by default the caller's."""
     text = call.form(TokenForm).token
     if not text:
         return await look_up_self.program(call)
@@ -113,7 +113,7 @@ async def look_up(call: Call) -> Answer:
 
 @route("lookup-accessor", WRITE, MEMBERS, form=AccessorForm, requires_all=True)
 async def look_up_accessor(call: Call) -> Answer:
-    """Tells what the service knows of the token with an accessor."""
+    """Returns information about the token with an accessor."""
     return await _look_up(call, await find_by_accessor(call.context, call.form(AccessorForm).accessor), "")
 
 
@@ -135,7 +135,7 @@ def _answer(call: Call, token: Token, text: str, *, orphan: bool) -> Answer:
 async def list_accessors(call: Call) -> Answer:
     """Lists the accessors of all service tokens.
 
-    In the order in which the tokens were made; the id of a token with a chosen text does not contain a time.
+    They are in the order of the tokens' creation. The id of a token with a chosen text does not contain a time.
     """
     context, form = call.context, call.form(PageForm)
     after = await _token_key(context, form.after, call.now) if form.after else ""
@@ -153,7 +153,7 @@ async def list_accessors(call: Call) -> Answer:
 
 
 async def _accessors(context: Context, token_keys: Sequence[str]) -> list[str]:
-    """The accessors of undamaged tokens. While there is one term of token keys, no token has to be read."""
+    """Return the accessors of undamaged tokens. While there is only one term of token keys, no token has to be read."""
     first, *newer = context.records.sealer.keyring.token_keys
     if not newer:
         token_ids = [key.removeprefix(keys.TOKENS) for key in token_keys]
@@ -162,7 +162,10 @@ async def _accessors(context: Context, token_keys: Sequence[str]) -> list[str]:
 
 
 async def _token_key(context: Context, accessor: str, now: Instant) -> str:
-    """The key of the token with an accessor. If it is gone, its term is the one that gives it a likely time."""
+    """Return the key of the token with an accessor.
+
+    If it no longer exists, its term is the one that results in a plausible time.
+    """
     token = await find_by_accessor(context, accessor)
     if token is not None:
         return token.key
@@ -176,7 +179,7 @@ async def _token_key(context: Context, accessor: str, now: Instant) -> str:
 
 @frozen(kw_only=True)
 class IncrementForm:
-    increment: int = setting(SECONDS, 0, "Seconds from now; 0: the TTL of the token or its role.")
+    increment: int = setting(SECONDS, 0, "Seconds from now. 0: the TTL of the token or its role.")
 
 
 @frozen(kw_only=True)
@@ -191,21 +194,21 @@ class RenewAccessorForm(IncrementForm):
 
 @route("renew-self", WRITE, GIVES_TOKEN, form=IncrementForm)
 async def renew_self(call: Call) -> Answer:
-    """Gives the caller's token more time."""
+    """Renews the caller's token."""
     caller, increment = call.token, call.form(IncrementForm).increment
     return await _renew(call, caller.token, caller.text, increment, missing=Code.PERMISSION_DENIED)
 
 
 @route("renew", WRITE, GIVES_TOKEN, form=RenewForm, requires_all=True)
 async def renew(call: Call) -> Answer:
-    """Gives a token more time."""
+    """Renews a token."""
     form = call.form(RenewForm)
     return await _renew(call, await find_by_text(call.context, form.token), form.token, form.increment)
 
 
 @route("renew-accessor", WRITE, GIVES_TOKEN, form=RenewAccessorForm, requires_all=True)
 async def renew_accessor(call: Call) -> Answer:
-    """Gives the token with an accessor more time."""
+    """Renews the token with an accessor."""
     form = call.form(RenewAccessorForm)
     return await _renew(call, await find_by_accessor(call.context, form.accessor), "", form.increment)
 
@@ -214,7 +217,7 @@ async def renew_accessor(call: Call) -> Answer:
 async def _renew(
     call: Call, token: Token | None, text: str, increment: int, missing: Code = Code.TOKEN_NOT_FOUND
 ) -> Answer:
-    """Give a token more time. `text` is that of the token, which the answer repeats; empty: it does not."""
+    """Renew a token. `text` is the token itself, which the response repeats, or empty."""
     context = call.context
     if token is not None and token.is_batch:
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "they cannot be renewed")
@@ -247,10 +250,10 @@ async def _renew(
 
 
 async def terms_of(context: Context, mount: Mount, token: Token) -> tuple[Terms, dict[str, int]]:
-    """What limits a token now, and which versions of entries a commit that uses it must expect.
+    """Return the current limits of a token, and the versions that a commit must expect.
 
-    The limits come from the token's role; without a role, from the token itself. `ROLE_NOT_FOUND` when the role is
-    gone.
+    The limits come from the token's role, or from the token itself without a role. Refuse with `ROLE_NOT_FOUND` if the
+    role was deleted.
     """
     terms = Terms(default=mount.default_ttl(context.settings), max=mount.max_ttl(context.settings), period=token.period)
     expects: dict[str, int] = {}
@@ -264,7 +267,7 @@ async def terms_of(context: Context, mount: Mount, token: Token) -> tuple[Terms,
 
 
 async def hard_end(context: Context, mounts: MountTable, token: Token, now: Instant) -> Instant | None:
-    """Return the instant after which a token or an ancestor cannot be renewed any more; `None`: there is none."""
+    """Return the instant until which a token or an ancestor can be renewed. `None`: there is none."""
     ends: list[Instant] = []
     for each in await lineage(context, mounts, token, now):
         if each.expires_at is None:
@@ -285,20 +288,20 @@ async def hard_end(context: Context, mounts: MountTable, token: Token, now: Inst
 
 @route("revoke-self", WRITE)
 async def revoke_self(call: Call) -> Answer:
-    """Ends the caller's token."""
+    """Revokes the caller's token."""
     return await _revoke(call, call.token.token)
 
 
 @route("revoke", WRITE, form=RevokeForm, requires_all=True)
 async def revoke(call: Call) -> Answer:
-    """Ends a token with its children and leases."""
+    """Revokes a token with its children and leases."""
     token = await find_by_text(call.context, call.form(RevokeForm).token)
     return await _revoke(call, token) if token else NOTHING
 
 
 @route("revoke-accessor", WRITE, form=AccessorForm, requires_all=True)
 async def revoke_accessor(call: Call) -> Answer:
-    """Ends the token with an accessor, with its children and leases."""
+    """Revokes the token with an accessor, with its children and leases."""
     accessor = call.form(AccessorForm).accessor
     try:
         token = await find_by_accessor(call.context, accessor)
@@ -310,7 +313,7 @@ async def revoke_accessor(call: Call) -> Answer:
 
 @route("revoke-orphan", WRITE, form=RevokeForm, requires_all=True)
 async def revoke_orphan(call: Call) -> Answer:
-    """Ends a token and its leases; its children become orphans."""
+    """Revokes a token and its leases. Its children become orphans."""
     if not call.token.acl.is_sudo(f"{call.mount.path}/revoke-orphan"):
         raise Refused(Code.TOKEN_SUDO_REQUIRED, "to revoke and orphan")
     token = await find_by_text(call.context, call.form(RevokeForm).token)
@@ -334,11 +337,11 @@ def _refuse_batch(token: Token) -> None:
 
 @route("tidy", WRITE, Answers(accepted=schemas.NULL))
 async def tidy(call: Call) -> Answer:
-    """Asks for dead tokens to be removed soon."""
+    """Requests that expired tokens are removed soon."""
     due_key = keys.due(0.0, queue.TIDY, TOKEN.id, "")  # one, however many requests ask
     await call.context.records.commit(Changes(puts={due_key: Due()}))
     return Answer(
         status=ACCEPTED,
-        warnings=("dead tokens are removed in the background; another round has been asked for",),
+        warnings=("expired tokens are removed in the background; an extra run was requested",),
         wake_at=call.now,
     )

@@ -22,12 +22,12 @@ from ..tokens import BATCH, DEFAULT, MOST_POLICIES, POLICIES, SERVICE, TokenLimi
 from ..values import listing
 
 MOST_GLOBS: Final = 64
-"""Each may be compared with each policy of a new token."""
+"""Maximum number: each may be compared with each policy of a new token."""
 _SUFFIX: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,126}[A-Za-z0-9_])?")
 
 
 def _globs(raw: object) -> tuple[str, ...]:
-    """Names of policies in which `*` matches any text."""
+    """Return names of policies in which `*` matches any text."""
     globs = tuple(filter(None, listing.comma_list(raw)))
     if len(globs) > MOST_GLOBS:
         raise ValueError(f"must be at most {MOST_GLOBS}")
@@ -46,7 +46,7 @@ def _nothing(raw: object) -> tuple[str, ...]:
 
 NO_ALIASES: Final = FieldType("empty list", _nothing, list, limits={"maxItems": 0})
 OLD_NAMES: Final[Mapping[str, Json]] = {"period": 0, "explicit_max_ttl": 0}
-"""Members by deprecated names that reads always have, and what they are unless such a name was used."""
+"""Members with deprecated names that reads always contain, with their values unless such a name was used."""
 
 
 @frozen(kw_only=True, slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
@@ -54,29 +54,31 @@ class TokenRole(TokenLimits):
     """Settings that override the requests of callers who create a token with this role."""
 
     token_explicit_max_ttl: int = setting(
-        SECONDS, 0, "Hard cap on the lifetime; no renewal exceeds it.", old_name="explicit_max_ttl"
+        SECONDS, 0, "Maximum lifetime, including renewals.", old_name="explicit_max_ttl"
     )
     token_type: str = setting(
         one_of(SERVICE, BATCH, DEFAULT, f"{DEFAULT}-{SERVICE}", f"{DEFAULT}-{BATCH}"),
         DEFAULT,
-        "`service` or `batch`: always; `default-service` or `default-batch`: unless the request says otherwise.",
+        "`service` or `batch`: always this type. `default-service` or `default-batch`: a request can override it.",
     )
     allowed_policies: tuple[str, ...] = setting(
-        POLICIES, (), "Policies that tokens may have, even if the parent does not have them."
+        POLICIES, (), "Policies that tokens may have, even if their parent does not have them."
     )
-    allowed_policies_glob: tuple[str, ...] = setting(GLOBS, (), "As the list; `*` matches any text.")
+    allowed_policies_glob: tuple[str, ...] = setting(
+        GLOBS, (), "Like the list without `_glob`, but `*` matches any text."
+    )
     disallowed_policies: tuple[str, ...] = setting(POLICIES, (), "Policies that no token may have.")
-    disallowed_policies_glob: tuple[str, ...] = setting(GLOBS, (), "As the list; `*` matches any text.")
+    disallowed_policies_glob: tuple[str, ...] = setting(
+        GLOBS, (), "Like the list without `_glob`, but `*` matches any text."
+    )
     orphan: bool = setting(BOOLEAN, False, "Tokens have no parent.")
     renewable: bool = setting(BOOLEAN, True, "Tokens can be renewed.")
-    path_suffix: str = setting(TEXT, "", "Ends the path that tokens are filed under.")
-    allowed_entity_aliases: tuple[str, ...] = setting(
-        NO_ALIASES, (), "Accepted while it is empty; there are no entities."
-    )
+    path_suffix: str = setting(TEXT, "", "Suffix of the path under which tokens are stored.")
+    allowed_entity_aliases: tuple[str, ...] = setting(NO_ALIASES, (), "Must be empty. There are no entities.")
 
     @property
     def rules_policies(self) -> bool:
-        """Whether this role decides which policies a token may have, instead of the parent's policies."""
+        """Return whether this role, instead of the parent's policies, decides which policies a token may have."""
         return bool(self._allows_some or self.disallowed_policies or self.disallowed_policies_glob)
 
     @property
@@ -85,7 +87,7 @@ class TokenRole(TokenLimits):
 
     @property
     def too_long(self) -> tuple[str, ...]:
-        """The names of lists that are longer than may be written: earlier versions took them."""
+        """Return the names of lists that are longer than allowed: earlier versions accepted them."""
         bounds = {
             "allowed_policies": MOST_POLICIES,
             "allowed_policies_glob": MOST_GLOBS,
@@ -95,7 +97,7 @@ class TokenRole(TokenLimits):
         return tuple(name for name, most in bounds.items() if len(getattr(self, name)) > most)
 
     def allows(self, policy: str) -> bool:
-        """Whether a token may have a policy; `default` needs no permission but must not be forbidden."""
+        """Return whether a token may have a policy. `default` needs no permission, but may be forbidden."""
         if policy in self.disallowed_policies or self._disallowed.match(policy):
             return False
         allowed = policy in self.allowed_policies or self._allowed.match(policy)
@@ -111,7 +113,7 @@ class TokenRole(TokenLimits):
 
 
 def _any_of(globs: tuple[str, ...]) -> re.Pattern[str]:
-    """What fits one of some globs. No glob at all fits nothing."""
+    """Return a pattern that matches any of some globs. Without globs, it matches nothing."""
     return re.compile("|".join(translate(re.sub(r"([?[])", r"[\1]", glob)) for glob in globs) or "(?!)")
 
 
@@ -121,7 +123,7 @@ MEMBERS: Final = schemas.joined(
 
 
 async def find_role(context: Context, name: str) -> Found[TokenRole] | None:
-    """A role in its normal form."""
+    """Return a role in its normal form."""
     found = await context.records.find(keys.role(TOKEN.id, name), TokenRole)
     return found.with_record(found.record.normal) if found else None
 
@@ -142,7 +144,7 @@ ROLES: Final = NamedRecords(path="roles", form=TokenRole, changed=_changed, show
 
 
 async def token_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
-    """The limits that now apply to the tokens of a role; `None` when it is gone."""
+    """Return the current limits for the tokens of a role. `None` if it was deleted."""
     found = await find_role(context, role)
     if found is None:
         return None

@@ -17,9 +17,9 @@ ROUTES: Final = RouteTable(
         create.create_orphan,
         create.create_for_role,
         existing.look_up_self,
-        evolve(existing.look_up_self, operation=WRITE, doc="As the read."),
+        evolve(existing.look_up_self, operation=WRITE, doc="Like the read."),
         existing.look_up,
-        evolve(existing.look_up, operation=WRITE, doc="As the read."),
+        evolve(existing.look_up, operation=WRITE, doc="Like the read."),
         existing.look_up_accessor,
         existing.renew_self,
         existing.renew,
@@ -29,7 +29,7 @@ ROUTES: Final = RouteTable(
         existing.revoke_accessor,
         existing.revoke_orphan,
         existing.list_accessors,
-        *roles.ROLES.routes("Registers or updates a role that tokens are created with."),
+        *roles.ROLES.routes("Creates or updates a role for creating tokens."),
         existing.tidy,
     )
 )
@@ -37,6 +37,6 @@ COMPONENT: Final = Component(
     kind=TOKEN.kind,
     type=TOKEN.type,
     routes=ROUTES,
-    doc="Tokens that are made with tokens, and what is done with any token.",
+    doc="Creates, renews, revokes and looks up tokens.",
     token_terms=roles.token_terms,
 )

@@ -1,4 +1,4 @@
-"""Service and batch tokens: made at login or by another token, checked at every request, renewed and revoked."""
+"""Service and batch tokens: created at login or by another token, checked at every request, renewed and revoked."""
 
 from . import encoding, hierarchy
 from .authenticate import (

@@ -1,4 +1,4 @@
-"""Who calls: the token of a request, if it is a good one, with one of its uses spent."""
+"""Authenticate the caller: check the token of a request, and count one use."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from . import batch, decoy, encoding
 from .record import ANCESTOR, Caller, Token
 
 DEPTH: Final = 64
-"""How many tokens may stand in one line, each the parent of the next."""
+"""Maximum depth of the hierarchy of tokens."""
 
 
 def find_token(context: Context, token_id: str) -> Program[Found[Token] | None]:
-    """The service token with this id, alive or not."""
+    """Return the service token with this id, valid or not."""
     return context.records.find_known(context.caches.tokens, keys.token(token_id), Token)
 
 
 async def find_by_text(context: Context, shown: str) -> Token | None:
-    """The token with this text, alive or not."""
+    """Return the token with this text, valid or not."""
     sealer = context.records.sealer
     if shown.startswith(encoding.BATCH_PREFIX):
         return batch.unseal(shown, sealer.keyring)
@@ -48,7 +48,7 @@ async def find_by_text(context: Context, shown: str) -> Token | None:
 
 
 async def find_by_accessor(context: Context, accessor: str) -> Token | None:
-    """The service token with this accessor, alive or not."""
+    """Return the service token with this accessor, valid or not."""
     for term_keys in reversed(context.records.sealer.keyring.token_keys):
         token_id = encoding.id_of_accessor(accessor, term_keys)
         found = await find_token(context, token_id) if token_id else None
@@ -58,7 +58,10 @@ async def find_by_accessor(context: Context, accessor: str) -> Token | None:
 
 
 async def authenticate(context: Context, mounts: MountTable, shown: str, remote_address: str, now: Instant) -> Caller:
-    """The caller behind a token; `PERMISSION_DENIED` when it is missing, unknown, dead, or used from elsewhere."""
+    """Return the caller behind a token.
+
+    Refuse with `PERMISSION_DENIED` if it is missing, unknown, expired or used from a forbidden address.
+    """
     line = await _line_of(context, mounts, shown, remote_address, now)
     if not line:
         raise Refused(Code.PERMISSION_DENIED)
@@ -71,12 +74,15 @@ async def authenticate(context: Context, mounts: MountTable, shown: str, remote_
 
 
 async def is_known(context: Context, mounts: MountTable, shown: str, remote_address: str, now: Instant) -> bool:
-    """Whether a token is good where it is used from. None of its uses is spent."""
+    """Return whether a token is valid at the address where it is used. This does not count as a use."""
     return bool(await _line_of(context, mounts, shown, remote_address, now))
 
 
 async def acl_of(context: Context, mounts: MountTable, shown: str, remote_address: str, now: Instant) -> Acl | None:
-    """Return what a token allows where it is used from; `None` when it is not valid. None of its uses is spent."""
+    """Return what a token allows at the address where it is used, or `None` if it is not valid.
+
+    This does not count as a use.
+    """
     line = await _line_of(context, mounts, shown, remote_address, now)
     return await load_acl(context, line[0].policies) if line else None
 
@@ -84,7 +90,7 @@ async def acl_of(context: Context, mounts: MountTable, shown: str, remote_addres
 async def _line_of(
     context: Context, mounts: MountTable, shown: str, remote_address: str, now: Instant
 ) -> tuple[Token, ...]:
-    """The token with this text and all that it dies with, as `lineage`; nothing when it is not good for callers."""
+    """Return the token with this text and its ancestors, like `lineage`. Empty if callers cannot use it."""
     token = await find_by_text(context, shown)
     if token is None or token.is_wrapping or not network.contains(token.bound_cidrs, remote_address):
         return ()
@@ -92,7 +98,7 @@ async def _line_of(
 
 
 async def lineage(context: Context, mounts: MountTable, token: Token, now: Instant) -> tuple[Token, ...]:
-    """A token and all that it dies with, itself first; nothing when one of them is dead or its mount is gone."""
+    """Return a token and its ancestors, itself first. Empty if one of them has ended or its mount was deleted."""
     line: list[Token] = []
     while len(line) < DEPTH:
         if not token.is_alive(now) or token.mount_id not in mounts.by_id:
@@ -110,9 +116,9 @@ async def lineage(context: Context, mounts: MountTable, token: Token, now: Insta
 
 
 async def principal_of(context: Context, mounts: MountTable, token: Token, now: Instant) -> str:
-    """Return the principal that a token counts for: that of its login, otherwise its oldest living ancestor.
+    """Return the principal of a token: of its login, otherwise its oldest living ancestor.
 
-    Root tokens are no one's principal: all that an operator creates with one of them would count together.
+    Root tokens have no principal: all tokens that an operator creates with one of them would be counted together.
     """
     if token.login_principal:
         return token.login_principal
@@ -121,14 +127,14 @@ async def principal_of(context: Context, mounts: MountTable, token: Token, now: 
 
 
 async def is_valid(context: Context, mounts: MountTable, token: Token, now: Instant) -> bool:
-    """Whether a token is alive, its mount exists, and so it is with all its parents."""
+    """Return whether a token, its mount and all its ancestors are valid."""
     return bool(await lineage(context, mounts, token, now))
 
 
 async def owner_of(context: Context, mounts: MountTable, token: Token, now: Instant) -> Found[Token] | None:
-    """The stored token that ends what is made with `token`: itself, or a batch token's parent where it has one.
+    """Return the stored token that ends what `token` creates: itself, or a batch token's parent if it has one.
 
-    Read anew, for a commit that expects it; `PERMISSION_DENIED` when `token` is no longer good.
+    It is read again, for a commit that expects it. Refuse with `PERMISSION_DENIED` if `token` is no longer valid.
     """
     owner_id = token.parent if token.is_batch else token.id
     owner = await find_token(context, owner_id) if owner_id else None
@@ -143,10 +149,10 @@ async def owner_of(context: Context, mounts: MountTable, token: Token, now: Inst
 
 @retry_on_conflict
 async def _spend_use(context: Context, token_id: str, now: Instant) -> Token:
-    """Count one use. The last one ends the token, so that it is granted once however many requests ask for it.
+    """Count one use. The last use ends the token, so that it is granted once in spite of concurrent requests.
 
-    A put ends the token, not a delete: when the store cannot tell the outcome, only what was put proves whose it is.
-    The token is then dead by the clock of every node, however far that is behind.
+    An entry is put, not deleted: if the outcome of the commit is unknown, only the new entry proves which request used
+    it. The token is then expired by the clock of every node, however slow it is.
     """
     found = await find_token(context, token_id)
     if found is None or not found.record.num_uses or not found.record.is_alive(now):

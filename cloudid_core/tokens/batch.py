@@ -1,8 +1,8 @@
-"""Batch tokens: `cb.` and the token itself, sealed. The store does not contain them.
+"""Batch tokens: `cb.` and the encrypted token itself. They are not stored.
 
-The text is base64url of: the term of its key in the ring (1 byte) · salt (16 random bytes) · nonce (12 random
-bytes) · ciphertext and tag. Each token is sealed under a key of its own, derived from the ring's with the salt, so that
-no number of logins comes near the limit for random nonces (NIST SP 800-38D, 8.3).
+The text is base64url of: the term of its key in the ring (1 byte) · salt (16 random bytes) · nonce (12 random bytes) ·
+ciphertext and tag. Each token is sealed with its own key, derived from the ring's key with the salt, so that no number
+of logins comes near the limit for random nonces (NIST SP 800-38D, 8.3).
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ from .record import Token
 SALT_SIZE: Final = 16
 RANDOM_SIZE: Final = SALT_SIZE + NONCE_SIZE
 TEXT_LIMIT: Final = 8192
-"""Characters. A longer text does not fit into the headers that usual proxies accept."""
+"""Maximum characters. A longer text does not fit into the headers that common proxies accept."""
 _PURPOSE: Final = b"batch token"
 
 
 def seal(token: Token, keyring: Keyring, random: bytes) -> str:
-    """The text of a batch token. Takes `RANDOM_SIZE` random bytes; refused when policies and metadata are too long."""
+    """Return the text of a batch token. Needs `RANDOM_SIZE` random bytes.
+
+    Refuse if policies and metadata are too long.
+    """
     salt, nonce = random[:SALT_SIZE], random[SALT_SIZE:]
     keys = keyring.token_keys_at(token.created_at)
     sealed = _cipher(keys, salt).encrypt(nonce, encode(token), _PURPOSE)
@@ -39,7 +42,7 @@ def seal(token: Token, keyring: Keyring, random: bytes) -> str:
 
 
 def unseal(text: str, keyring: Keyring) -> Token | None:
-    """The token with this text; `None` when no key of ours has sealed it."""
+    """Return the token with this text. `None` if none of the ring's keys has sealed it."""
     encoded = text.removeprefix(BATCH_PREFIX)
     if len(text) > TEXT_LIMIT or encoded == text:
         return None
@@ -58,7 +61,7 @@ def unseal(text: str, keyring: Keyring) -> Token | None:
 
 
 def _encoded(raw: bytes) -> str:
-    """Base64url without padding (RFC 4648 section 5)."""
+    """Return base64url without padding (RFC 4648 section 5)."""
     return urlsafe_b64encode(raw).decode().rstrip("=")
 
 

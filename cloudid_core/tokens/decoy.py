@@ -1,8 +1,8 @@
-"""A decoy: the work that a token of the store costs, for a text that is none.
+"""A decoy: do the work of checking a stored token for a text that is not a token.
 
-Whether a token's id is in the store must not show in the time of a refusal. A refusal for an id that is there opens the
-entry, decodes it and compares a keyed hash; so one for an id that is not does the same with this entry. Its key is no
-secret, and nothing that it seals is.
+The time of a refusal must not reveal whether a token's id is in the store. A refusal for an existing id decrypts the
+entry, decodes it and compares a keyed hash, so a refusal for an unknown id does the same with this entry. Its key and
+its content are not secret.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _SEALED: Final = seal_with(_CIPHER, 1, _NAME, encode(_TOKEN), bytes(NONCE_SIZE))
 
 
 def open_record() -> Token:
-    """What reading a token does that is not remembered."""
+    """Do the part of reading a token that is not cached."""
     return decode(open_with(_CIPHER, _NAME, _SEALED), Token)
 
 
 def open_and_compare(shown: str, term_keys: TokenKeys) -> bool:
-    """What refusing a text does whose id is in the store: false."""
+    """Do the same work as refusing a text whose id is in the store. Return false."""
     return encoding.is_token(shown, open_record().mac, term_keys)

@@ -1,8 +1,8 @@
 """Hierarchy: the children and leases of a token, and what happens to them when the token ends.
 
-A child names its parent, and every use of a token checks all its ancestors. A revocation therefore holds at once, for
-all descendants; their entries are deleted in the background, generation by generation. Where the children outlive their
-parent, its entry stays, marked `released`, until the last child is an orphan.
+A child names its parent, and every use of a token checks all its ancestors. So a revocation takes effect immediately
+for all descendants, and their entries are deleted in the background, generation by generation. If the children outlive
+their parent, its entry stays, marked `released`, until the last child is an orphan.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .authenticate import find_token
 from .record import Token
 
 PAGE: Final = 200
-"""How many children one piece of background work ends."""
+"""How many children one background job ends."""
 
 
 def tie(owner: Found[Token]) -> Changes:
-    """What must be committed with a new child or lease of `owner`, so that it ends with the owner."""
+    """Return what the commit of a new child or lease of `owner` must contain, so that it ends with the owner."""
     token = owner.record
     changes = Changes(owner.expected)
     if not token.has_dependants:
@@ -36,9 +36,9 @@ def tie(owner: Found[Token]) -> Changes:
 
 @retry_on_conflict
 async def revoke(context: Context, token_id: str, now: Instant, *, release: bool = False) -> bool:
-    """End a token and its descendants at once. Returns whether the background has something to delete.
+    """End a token and its descendants immediately. Return whether the background work has something to delete.
 
-    Does nothing if the token does not exist. `release`: the children live on as orphans.
+    Do nothing if the token does not exist. `release`: the children become orphans.
     """
     try:
         found = await find_token(context, token_id)
@@ -56,13 +56,16 @@ async def revoke(context: Context, token_id: str, now: Instant, *, release: bool
 
 
 def _ending_damaged(damaged: EntryDamaged, token_id: str, now: Instant) -> Changes:
-    """Deletes a damaged token with what it may have wrapped, and makes its children and leases due."""
+    """Return the change that deletes a damaged token and its wrapped response.
+
+    It also schedules the end of its children and leases.
+    """
     due_key = keys.due(now, queue.TOKEN, TOKEN.id, token_id)
     return Changes({damaged.key: damaged.version}, {due_key: Due()}, (damaged.key, keys.wrapped(token_id)))
 
 
 async def settle_children(job: Job, *, released: bool) -> bool:
-    """End children of a dead token, or make those of a released token orphans. Returns whether all are done."""
+    """End children of an ended token, or make those of a released token orphans. Return whether all are done."""
     prefix = keys.children(job.ref)
     for key in await ListKeys(prefix, "", PAGE):
         try:

@@ -1,4 +1,4 @@
-"""Make a token: its text for the caller, its record for the store."""
+"""Create a token: its text for the caller, and its record for the store."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ RANDOM_SIZE: Final = max(encoding.RANDOM_SIZE, encoding.ID_RANDOM_SIZE + batch.R
 
 
 class Issue(msgspec.Struct, frozen=True, kw_only=True):
-    """A token that exists once its records are in the store. A batch token has none."""
+    """A token that exists once its records are stored. A batch token has no records."""
 
     token: Token
     text: str
     accessor: str
     warnings: tuple[str, ...]
     stored_id: str = ""
-    """The id of the token in the store; a batch token is not there."""
+    """The id of the token in the store. Empty for a batch token."""
 
     def __repr__(self) -> str:
         return f"<Issue of {self.token}>"
 
     @property
     def puts(self) -> Mapping[str, object]:
-        """The records of the token, by key."""
+        """Return the records of the token, by key."""
         if not self.stored_id:
             return {}
         token = self.token
@@ -48,12 +48,12 @@ class Issue(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> Changes:
-        """Stores the token under an id that no other token has."""
+        """Return the change that stores the token under an unused id."""
         return Changes({self.token.key: ABSENT}, puts) if (puts := self.puts) else NO_CHANGES
 
     @property
     def block(self) -> AuthBlock:
-        """The `auth` member of the answer."""
+        """Return the `auth` member of the response."""
         return auth_block(self.token, self.text, self.accessor, self.token.ttl)
 
 
@@ -73,15 +73,15 @@ def auth_block(token: Token, shown: str, accessor: str, ttl: int) -> AuthBlock:
 
 
 def accessor_of(context: Context, token: Token) -> str:
-    """The accessor of a token; a batch token has none."""
+    """Return the accessor of a token. A batch token has none."""
     keys = None if token.is_batch else context.records.sealer.keyring.token_keys_of(token.key_term)
     return encoding.accessor_of(token.id, keys) if keys else ""
 
 
 def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: bytes, chosen: str = "") -> Issue:
-    """Give a token that has none an id and a text; `chosen` is the text that a request asks for.
+    """Give a new token its id and text. `chosen` is the text that a request sets.
 
-    Takes `RANDOM_SIZE` random bytes.
+    Needs `RANDOM_SIZE` random bytes.
     """
     keyring = context.records.sealer.keyring
     if draft.type == BATCH:
@@ -97,7 +97,7 @@ def mint(context: Context, draft: Token, warnings: tuple[str, ...], random: byte
 
 
 async def make_own_token(context: Context, name: str, policies: tuple[str, ...], seconds: int) -> Secret:
-    """A batch token that no request asked for. `name` is what audit entries show of it."""
+    """Create a batch token that no request asked for. Audit entries show `name`."""
     now = await Now()
     draft = Token(
         path=f"{TOKEN.path}/create",
@@ -113,7 +113,10 @@ async def make_own_token(context: Context, name: str, policies: tuple[str, ...],
 
 
 def type_at(mount: Mount, role: TokenSettings) -> str:
-    """Which type a login gives: the mount may force one, else the role chooses, else the mount's default."""
+    """Return the type of a login's token.
+
+    The mount may force a type, otherwise the role chooses one, otherwise it is the mount's default.
+    """
     chosen = mount.token_type
     if chosen not in (SERVICE, BATCH) and role.token_type in (SERVICE, BATCH):
         chosen = role.token_type
@@ -121,14 +124,14 @@ def type_at(mount: Mount, role: TokenSettings) -> str:
 
 
 class Template(msgspec.Struct, frozen=True):
-    """What all tokens of a role have in common. Their times, names and metadata are not in it yet."""
+    """The common part of all tokens of a role, without times, names and metadata."""
 
     token: Token
     warnings: tuple[str, ...]
 
 
 def template(context: Context, mount: Mount, role: TokenSettings, role_name: str, *, path: str) -> Template:
-    """What the settings of a role make of tokens that are given at `path`: they are orphans."""
+    """Return the template for the tokens of a role's logins at `path`, which are orphans."""
     token_type = type_at(mount, role)
     if token_type == BATCH and (role.token_period or role.token_num_uses):
         raise Refused(Code.BATCH_TOKEN_UNSUPPORTED, "the role limits uses or is periodic")
@@ -154,7 +157,7 @@ def template(context: Context, mount: Mount, role: TokenSettings, role_name: str
 def issue(
     context: Context, template: Template, random: bytes, *, now: Instant, display_name: str, metadata: Mapping[str, str]
 ) -> Issue:
-    """A fresh token of a role, as of now; takes `RANDOM_SIZE` random bytes."""
+    """Return a new token of a role, as of now. Needs `RANDOM_SIZE` random bytes."""
     draft = replace(
         template.token,
         display_name=display_name,

@@ -1,4 +1,4 @@
-"""The token as it is stored, and who calls with it."""
+"""The stored token, and the caller of a request."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..store import Changes, keys
 from .settings import BATCH, SERVICE
 
 ANCESTOR: Final = "token-"
-"""How the principal of a token begins that goes back to no login: the id of its oldest living ancestor follows."""
+"""The prefix of a principal without a login. The id of the oldest living ancestor follows."""
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A token. Times are instants, lifetimes are seconds; `expires_at` is `None` for a token without end.
+    """A token. Times are instants, lifetimes are seconds; `expires_at` is `None` for a token that does not expire.
 
     A service token is an entry of the store; a batch token exists only in its own text. The commit that gives a token
     its first child or lease sets `has_dependants`. A commit that ends the token expects the version of its entry, so it
@@ -30,7 +30,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str = ""
     mac: str = ""
     key_term: int = 1
-    """The term of the keys of its hash and its accessor."""
+    """The term of the keys for its hash and its accessor."""
     path: str
     mount_id: str
     policies: tuple[str, ...]
@@ -43,26 +43,26 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     type: str = SERVICE
     renewable: bool = True
     parent: str = ""
-    """The token that it dies with, by its id; empty for an orphan."""
+    """The id of the parent with which it ends. Empty for an orphan."""
     parent_created_at: Instant | None = None
     """When the parent of a batch token was created."""
     explicit_max_ttl: int = 0
     period: int = 0
     num_uses: int = 0
-    """How often it can still be used; 0: without limit."""
+    """How often it can still be used. 0: no limit."""
     bound_cidrs: tuple[str, ...] = ()
     last_renewal: Instant | None = None
     has_dependants: bool = False
     wrapped_by: str = ""
-    """Of a wrapping token: the id of the token whose request had the answer wrapped. Empty: a login had none."""
+    """For a wrapping token: the id of the token whose request wrapped the response. Empty for a login."""
     wrapped_for: str = ""
-    """Of a wrapping token: the principal that had the answer wrapped, as `principal`."""
+    """For a wrapping token: the principal whose request wrapped the response, as in `principal`."""
     wrapped_size: int = 0
-    """Of a wrapping token: the size of the answer in KiB, rounded up."""
+    """For a wrapping token: the size of the response in KiB, rounded up."""
     principal: str = ""
-    """Of a token that another one created: the principal of that one. `principal_of` reads it."""
+    """For a token that another token created: the principal of that token. `principal_of` reads it."""
     released: bool = False
-    """Dead, but its children live on as orphans. The entry stays until the last of them names no parent."""
+    """Ended, but its children become orphans. The entry stays until the last of them no longer names it as parent."""
 
     def __repr__(self) -> str:
         return f"<Token {self.id}>"
@@ -82,9 +82,9 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return not self.parent
 
     def is_child_of(self, parent: Token) -> bool:
-        """Whether the token that has its parent's id is its parent, and not a later one with the same chosen text.
+        """Return whether the token with its parent's id is its parent, and not a later one with the same chosen text.
 
-        Clocks of nodes differ, so the times of both alone do not tell.
+        The times of both are not enough to decide this, because the clocks of nodes differ.
         """
         if self.parent_created_at is not None:
             return parent.created_at == self.parent_created_at
@@ -92,15 +92,21 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def principal_id(self) -> str:
-        """Of a login's token: who logged in, which its display name says after the mount's path of that time."""
+        """Return the principal of a login's token.
+
+        It is in the display name, after the path of the mount at that time.
+        """
         mount = self.path.removeprefix("auth/").removesuffix("/login").replace("/", "-")
         return self.display_name.removeprefix(f"{mount}-")
 
     @property
     def login_principal(self) -> str:
-        """The principal behind a login, or the one that this token was created for; empty if neither is known.
+        """Return the principal of a login, or the principal for which this token was created.
 
-        A digest, since the store shows names of entries: who logs in at one mount again is the same principal.
+        Empty if neither is known.
+
+        It is a digest, because names of entries are visible in the store. Repeated logins at one mount have the same
+        principal.
         """
         if self.principal:
             return self.principal
@@ -110,7 +116,10 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def batch_holder(self) -> str:
-        """Who holds the leases of a batch token without a parent: the principal of its login, otherwise itself."""
+        """Return the holder of leases of a batch token without a parent.
+
+        It is the principal of its login, otherwise the token itself.
+        """
         principal = self.login_principal
         return self.id if principal.startswith(ANCESTOR) else principal or self.id
 
@@ -120,7 +129,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_wrapping(self) -> bool:
-        """Whether it stands for one wrapped answer, and is good for nothing else."""
+        """Return whether it stands for one wrapped response, and has no other use."""
         return RESPONSE_WRAPPING in self.policies
 
     @property
@@ -129,14 +138,14 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def own_keys(self) -> tuple[str, ...]:
-        """All entries of a service token."""
+        """Return all entries of a service token."""
         if self.is_wrapping:
             return (self.key, *self.wrapped_keys)
         return (self.key, keys.child(self.parent, self.id)) if self.parent else (self.key,)
 
     @property
     def wrapped_keys(self) -> tuple[str, ...]:
-        """The entries of the answer that a wrapping token stands for."""
+        """Return the entries of the response behind a wrapping token."""
         answer, ends_at = keys.wrapped(self.id), self.expires_at
         if ends_at is None:
             return (answer,)
@@ -147,23 +156,23 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (answer, *by_token, *by_principal)
 
     def dependant_keys(self, lease_id: str, child_id: str) -> tuple[str, ...]:
-        """The entries that make a lease and a token end with this one, by their ids; empty: there is none."""
+        """Return the entries that make a lease and a token end with this one, by their ids. Empty id: there is none."""
         leases = (keys.token_lease(self.id, lease_id),) if lease_id else ()
         children = (keys.child(self.id, child_id),) if child_id else ()
         due = (self.due_key(self.expires_at),) if (leases or children) and self.expires_at is not None else ()
         return (*leases, *children, *due)
 
     def due_key(self, at: Instant) -> str:
-        """The due entry by which the background ends the dependants of this token."""
+        """Return the queue entry by which the background work ends the dependants of this token."""
         return keys.due(at, queue.TOKEN, TOKEN.id, self.id)
 
     def ending(self, now: Instant) -> Changes:
-        """Deletes this token, and makes its children and leases due."""
+        """Return the change that deletes this token, and schedules the end of its children and leases."""
         return Changes(puts={self.due_key(now): Due()} if self.has_dependants else {}, deletes=self.own_keys)
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """A token that was presented and is good, with one of its uses spent, and what its policies allow."""
+    """A valid token of a request, after one of its uses was counted, and what its policies allow."""
 
     token: Token
     text: str

@@ -1,4 +1,4 @@
-"""The token settings of a role: the fields that every kind of role shares, and their rules."""
+"""The token settings of a role: the fields that all kinds of roles share, and their rules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SERVICE: Final = "service"
 BATCH: Final = "batch"
 DEFAULT: Final = "default"
 MOST_POLICIES: Final = 256
-"""Each use of a token reads its policies, and puts them into both entries of every audit device."""
+"""Maximum number of policies: each use of a token reads them, and logs them in both entries of every audit device."""
 
 
 def _policies(raw: object) -> tuple[str, ...]:
@@ -52,36 +52,37 @@ class TokenLimits(AsWritten):
     """The settings of a role that limit its tokens. Base class of all roles."""
 
     token_bound_cidrs: tuple[str, ...] = setting(
-        NETWORKS, (), "Where logins and the use of tokens may come from.", old_name="bound_cidrs"
+        NETWORKS,
+        (),
+        "Source addresses (CIDR blocks) from which logins and their tokens are accepted.",
+        old_name="bound_cidrs",
     )
-    token_explicit_max_ttl: int = setting(SECONDS, 0, "Hard cap on the lifetime; no renewal exceeds it.")
-    token_no_default_policy: bool = setting(BOOLEAN, False, "The policy `default` is not added.")
+    token_explicit_max_ttl: int = setting(SECONDS, 0, "Maximum lifetime of the tokens, including renewals.")
+    token_no_default_policy: bool = setting(BOOLEAN, False, "Do not add the policy `default`.")
     token_num_uses: int = setting(
-        bounded(INTEGER, 0, 2**31), 0, "How often a token can be used; 0: without limit.", old_name="num_uses"
+        bounded(INTEGER, 0, 2**31), 0, "How often a token can be used. 0: no limit.", old_name="num_uses"
     )
-    token_period: int = setting(SECONDS, 0, "Makes tokens periodic: every renewal grants this.", old_name="period")
+    token_period: int = setting(
+        SECONDS, 0, "Makes tokens periodic: each renewal extends them by this period.", old_name="period"
+    )
     token_type: str = setting(
-        one_of(SERVICE, BATCH, DEFAULT), DEFAULT, "`service`, `batch`, or `default`: the mount's."
+        one_of(SERVICE, BATCH, DEFAULT), DEFAULT, "`service`, `batch`, or `default` for the mount's type."
     )
     spelled_old: tuple[str, ...] = ()
-    """Deprecated spellings that were used to write this role; reads repeat them."""
+    """Deprecated spellings with which this role was written. Reads repeat them."""
 
 
 @frozen(kw_only=True, slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class TokenSettings(TokenLimits):
-    """The settings of a role for the tokens of its logins. Base class of roles that machines log in with."""
+    """The settings of a role for the tokens of its logins. Base class of roles for machines."""
 
-    token_ttl: int = setting(
-        SECONDS, 0, "Incremental lifetime; the current value is consulted at renewal.", old_name="ttl"
-    )
-    token_max_ttl: int = setting(
-        SECONDS, 0, "Maximum lifetime; the current value is consulted at renewal.", old_name="max_ttl"
-    )
+    token_ttl: int = setting(SECONDS, 0, "Default lifetime. A renewal uses the current value.", old_name="ttl")
+    token_max_ttl: int = setting(SECONDS, 0, "Maximum lifetime. A renewal uses the current value.", old_name="max_ttl")
     token_policies: tuple[str, ...] = setting(POLICIES, (), "Policies of the tokens.", old_name="policies")
 
     @cached_property
     def policies(self) -> tuple[str, ...]:
-        """The policies of a login's token."""
+        """Return the policies of a login's token."""
         return normalised(
             self.token_policies if self.token_no_default_policy else (*self.token_policies, DEFAULT_POLICY)
         )
@@ -101,7 +102,7 @@ R = TypeVar("R", bound=TokenLimits)
 
 
 def merged(role: R, given: ParsedFields) -> R:
-    """The role with the given fields; the others keep their values."""
+    """Return the role with the given fields changed."""
     old = {name: name in role.spelled_old for field in fields_of(type(role)) if (name := field.old_name)}
     old.update(given.spelled_old)
     values = dict(given.values)
@@ -119,7 +120,7 @@ def check_limits(role: TokenLimits, mount: Mount, settings: Settings) -> None:
 
 
 def check(role: TokenSettings, mount: Mount, settings: Settings) -> tuple[str, ...]:
-    """Refuse settings that contradict each other. Returns warnings for the writer."""
+    """Refuse settings that contradict each other. Return warnings for the writer."""
     policies = role.normal.token_policies
     if ROOT in policies:
         raise Refused(Code.ROOT_POLICY_REFUSED)
@@ -129,5 +130,5 @@ def check(role: TokenSettings, mount: Mount, settings: Settings) -> tuple[str, .
     if role.token_max_ttl and role.token_ttl > role.token_max_ttl:
         raise Refused(Code.TTL_EXCEEDS_MAX, '"token_ttl", "token_max_ttl"')
     if role.token_max_ttl > mount.max_ttl(settings):
-        return ('"token_max_ttl" is greater than the maximum of the mount, which is what counts',)
+        return ('"token_max_ttl" is greater than the mount\'s maximum, which is used instead',)
     return ()

@@ -1,4 +1,4 @@
-"""Stretches of tokens that stand next to each other in the store, and when each of them is worth reading again."""
+"""Stretches of consecutive tokens in the store, and when each of them is worth reading again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from ..effects import Instant
 
 MOST: Final = 50_000
-"""How many stretches are remembered: 25 million tokens in some 10 MB. When there are more, some are forgotten."""
+"""Maximum number of remembered stretches: 25 million tokens in about 10 MB. If there are more, some are dropped."""
 
 
 @frozen
@@ -26,13 +26,13 @@ class Stretch:
 
 
 class Stretches:
-    """Stretches in the order of their keys. They do not overlap, and there may be gaps between them."""
+    """Stretches in the order of their keys. They do not overlap, and may have gaps between them."""
 
     def __init__(self) -> None:
         self._stretches: list[Stretch] = []
 
     def remember(self, after: str, until: str, due_at: Instant | None) -> None:
-        """Put a stretch in the place of what was remembered about its keys. Nothing is remembered without `due_at`."""
+        """Replace what is remembered about a stretch's keys. Without `due_at`, nothing is remembered."""
         low = bisect_right(self._stretches, after, key=attrgetter("until"))
         high = bisect_left(self._stretches, until, key=attrgetter("after"))
         known = self._stretches[low:high]
@@ -42,7 +42,7 @@ class Stretches:
         self._stretches[low:high] = [*before, *fresh, *behind] if len(self) < MOST else []
 
     def due(self, now: Instant) -> list[Stretch]:
-        """The stretches that are worth reading now, the longest due first."""
+        """Return the stretches that are worth reading now, longest due first."""
         return sorted((each for each in self._stretches if each.due_at <= now), key=attrgetter("due_at"))
 
     def __iter__(self) -> Iterator[Stretch]:

@@ -38,20 +38,23 @@ from .stretches import Stretches
 
 PAGE: Final = 500
 AT_ONCE: Final = 25
-"""So many tokens are removed by one commit, all of whose entries every store takes; see `cloudid_core.testing`."""
+"""How many tokens one commit removes.
+
+Every store supports commits with all their entries; see `cloudid_core.testing`.
+"""
 
 SAMPLE: Final = 10
-"""One in so many new tokens is read: to read all of them takes a twentieth of the time of their logins."""
+"""One in this many new tokens is read. Reading all of them would take a twentieth of the time of their logins."""
 ONE_DEAD_IN: Final = 10
-"""A page is worth reading when more than one in so many of its tokens is dead."""
+"""A page is worth reading if more than one in this many of its tokens has expired."""
 PAGES_WITHOUT_DEAD: Final = 10
-"""How many pages that were not worth reading end the walk of a round; the next round goes on from there."""
+"""How many useless pages end the walk of a round. The next round continues there."""
 SECONDS: Final = 2.0
-"""For how many seconds a round goes on to another page: leases that end meanwhile wait for it."""
+"""Seconds after which a round starts no other page, because expired leases wait for it."""
 NEW_SHARE: Final = 0.5
-"""Which part of that time new tokens may take, so that dead ones are removed however fast others are made."""
+"""The share of that time for new tokens, so that expired ones are removed however fast others are created."""
 NEW_SECONDS: Final = 120.0
-"""How old new tokens are at most: a node that begins to lead leaves older ones to the walk."""
+"""Maximum age of new tokens. A node that has become the leader leaves older ones to the walk."""
 MOST_REPORTED: Final = 1000
 """How many damaged tokens are remembered, so that each is reported once."""
 LAST: Final = f"{keys.TOKENS}~"
@@ -64,29 +67,32 @@ class Round:
     fence: Mapping[str, int]
     started_at: Instant
     now: Instant
-    """By the store's clock if this machine's is ahead: other nodes still accept tokens that are dead only here."""
+    """The time, by the store's clock if this machine's is ahead.
+
+    Other nodes still accept tokens that have expired only here.
+    """
     quiet: int = 0
-    """How many pages of the walk were not worth reading."""
+    """How many pages of the walk were useless."""
 
     async def has_time(self, seconds: float = SECONDS) -> bool:
-        """Whether the round began less than so many seconds ago."""
+        """Return whether the round started less than this many seconds ago."""
         return await Now() < self.started_at + seconds
 
 
 class Sweep:
-    """What one round leaves to the next: how far it came, and the stretches that are remembered."""
+    """The state between rounds: how far the last one came, and the remembered stretches."""
 
     def __init__(self) -> None:
         self._known = ""
-        """Tokens up to this key are not new any more."""
+        """Tokens up to this key are no longer new."""
         self._walked = ""
         """The walk has passed the tokens up to this key."""
         self.stretches = Stretches()
         self._reported: Bounded[str, int] = Bounded(MOST_REPORTED)
-        """The damaged tokens that an event has named, by their keys: the versions of their entries."""
+        """The reported damaged tokens by their keys, with the versions of their entries."""
 
     async def run(self, context: Context, fence: Mapping[str, int], now: Instant) -> bool:
-        """Remove dead tokens, for some `SECONDS`. Returns whether that was too short: the next round goes on."""
+        """Remove expired tokens for some `SECONDS`. Return whether the next round must continue."""
         round_ = Round(context, fence, now, now - context.node.seconds_ahead)
         has_seen_new = await self._look_at_new(round_)
         await self._sweep_due(round_)
@@ -94,9 +100,9 @@ class Sweep:
         return not (has_seen_new and await round_.has_time())
 
     async def _look_at_new(self, round_: Round) -> bool:
-        """Look at new tokens; at the newest also in the next round, as requests under way may store others there.
+        """Read new tokens, and the newest also in the next round, because pending requests may store others there.
 
-        Returns whether there was time for all but the newest.
+        Return whether there was time for all but the newest.
         """
         oldest, settled, newest = [
             keys.token(id_time(round_.now + age)) for age in (-NEW_SECONDS, -MOST_SKEW, MOST_SKEW)
@@ -107,7 +113,7 @@ class Sweep:
         return self._known >= settled
 
     async def _look_at_page(self, round_: Round, after: str, until: str) -> str:
-        """Read a sample of a page of these tokens, and remember the page. Returns the key that it ends with."""
+        """Read a sample of a page of these tokens, and remember the page. Return its last key."""
         page, end = await _list_page(after, until)
         sample = await round_.context.records.find_undamaged(page[::SAMPLE], Token)
         left = [found for found in sample if not found.record.has_dependants]
@@ -132,7 +138,7 @@ class Sweep:
                 break
 
     async def _sweep_page(self, round_: Round, after: str, until: str) -> str:
-        """Sweep a page of these tokens, and remember what is left of it. Returns the key that it ends with."""
+        """Sweep a page of these tokens, and remember the rest of it. Return its last key."""
         page, end = await _list_page(after, until)
         tokens, damages = await round_.context.records.find_all_fresh(page, Token)
         for damaged in damages:
@@ -160,11 +166,11 @@ class Sweep:
 async def _page_by_page(
     round_: Round, after: str, until: str, visit: Callable[[Round, str, str], Program[str]], seconds: float = SECONDS
 ) -> str:
-    """Visit the tokens after one key, up to another one, page by page, for so many seconds of the round.
+    """Visit the tokens after one key, up to another one, page by page, for some seconds of the round.
 
-    One page is visited in any case, so that a busy node makes progress with every kind of pages.
+    At least one page is visited, so that a busy node makes progress with every kind of pages.
 
-    Returns the key that it came to.
+    Return the last key.
     """
     while after < until:
         after = await visit(round_, after, until)
@@ -174,20 +180,20 @@ async def _page_by_page(
 
 
 async def _list_page(after: str, until: str) -> tuple[Sequence[str], str]:
-    """The keys of the next tokens after a key, up to another one, and the key that they end with."""
+    """Return the keys of the next tokens after a key, up to another one, and the last of these keys."""
     listed = await ListKeys(keys.TOKENS, after, PAGE)
     end = min(until, listed[-1]) if len(listed) == PAGE else until
     return [key for key in listed if key <= end], end
 
 
 def _due_at(left: Sequence[Found[Token]], most: int) -> Instant | None:
-    """When more than so many of these tokens are dead; `None`: never."""
+    """Return when more than this many of the tokens have expired. `None`: never."""
     ends = sorted(found.record.expires_at for found in left if found.record.expires_at is not None)
     return ends[most] if most < len(ends) else None
 
 
 async def _remove_together(round_: Round, dead: Sequence[Found[Token]]) -> int:
-    """Remove dead tokens, or none of them if one has changed. Returns how many."""
+    """Remove expired tokens, or none of them if one has changed. Return how many."""
     expects = {found.key: found.version for found in dead}
     deletes = tuple(key for found in dead for key in found.record.own_keys)
     try:

@@ -1,4 +1,4 @@
-"""Values with a grammar: parsed once, where input arrives; the rest of the code relies on it."""
+"""Values with a grammar: they are parsed once, where input arrives, and all other code relies on it."""
 
 from . import coercion, duration, json_text, listing, names, network, resource_id, rfc3339
 from .bounds import DAY, LONGEST_BELIEF, LONGEST_DELAY, LONGEST_INTERVAL, LONGEST_LIFE, LONGEST_SECRET, least

@@ -1,6 +1,6 @@
-"""Bounds: the longest durations that a request or a setting may give, in seconds, and the lower of two limits.
+"""Limits: the longest durations that requests and settings may set, in seconds, and the lower of two limits.
 
-The reference has them beside each field.
+The reference lists them with each field.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ DAY: Final = 24 * 3600
 YEAR: Final = 365 * DAY
 
 LONGEST_LIFE: Final = 2**31
-"""Of tokens and leases, and of what limits those: 68 years."""
+"""Maximum lifetime of tokens and leases, and of their limits: 68 years."""
 LONGEST_SECRET: Final = 10 * YEAR
-"""Of a root secret, and so between two rotations of it."""
+"""Maximum validity of a client secret, and therefore between two rotations."""
 LONGEST_INTERVAL: Final = YEAR
-"""In which a rotation has time, requests are counted, or a source is refused."""
+"""Maximum window of a rotation, interval of a rate limit, and time for which a source is refused."""
 LONGEST_BELIEF: Final = 31 * DAY
-"""For which an answer of the provider is reused or mistrusted."""
+"""Maximum time for which a response of Azure is reused or mistrusted."""
 LONGEST_DELAY: Final = 3600
-"""Before a call is tried again: nobody waits longer for an answer."""
+"""Maximum delay before a call is retried."""
 
 
 def least(first: int, second: int) -> int:

@@ -1,7 +1,7 @@
 """Weak scalars: a text, number or boolean of a client, read as the type of a field.
 
-Numbers may be as `json_text` leaves them. Error texts are predicates ("must be …"): the caller puts the name of the
-field in front.
+Numbers may be as `json_text` leaves them. Error texts are predicates ("must be …"), before which the caller puts the
+name of the field.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BOOLEANS: Final = {
 
 
 def text(raw: object) -> str:
-    """A text as it is; a number as its text, a boolean as "1" or "0", null as "". Nothing is trimmed."""
+    """Return a text as it is, a number as its text, a boolean as "1" or "0", null as "". Nothing is trimmed."""
     if isinstance(raw, str):  # most are, and this takes half as long as a pattern
         return raw
     raw = computed(raw)
@@ -40,7 +40,7 @@ def text(raw: object) -> str:
 
 
 def integer(raw: object) -> int:
-    """A number without a fraction, or the text of one (a leading `0x`, `0b`, `0o` or `0` says its base), of 64 bits.
+    """Return an integer of 64 bits, or the integer in a text (a leading `0x`, `0b`, `0o` or `0` is its base).
 
     Null and "" are 0; a boolean is 0 or 1.
     """
@@ -62,7 +62,7 @@ def integer(raw: object) -> int:
 
 
 def boolean(raw: object) -> bool:
-    """A boolean, a number (0 is false), or one of the usual texts ("1", "t", "true", "0", "f", "false").
+    """Return a boolean, a number (0 is false), or one of the texts "1", "t", "true", "0", "f", "false" as a boolean.
 
     Null and "" are false.
     """

@@ -31,7 +31,7 @@ _PARTS: Final = re.compile(rf"([+-]?)((?:{_PART.pattern})+)")
 
 
 def seconds(raw: object) -> int:
-    """A duration in whole seconds, rounded down. Negative ones are refused, and those below a second but 0.
+    """Return a duration in whole seconds, rounded down. Refuse negative durations, and those below one second except 0.
 
     A limit of 900 ms must not become 0, which often means that there is no limit.
     """
@@ -42,12 +42,12 @@ def seconds(raw: object) -> int:
 
 
 def precise_seconds(raw: object) -> float:
-    """A duration in seconds, its fraction kept to the nanosecond; a negative one is refused."""
+    """Return a duration in seconds, with its fraction to the nanosecond. Refuse negative durations."""
     return _nanoseconds(raw) / _SECOND
 
 
 def show(seconds: float) -> str:
-    """One number with the unit `s`, to the nanosecond ("4s", "0.5s"): `precise_seconds` reads the same value back."""
+    """Return one number with the unit `s`, to the nanosecond ("4s", "0.5s"), which `precise_seconds` reads back."""
     return f"{seconds:.9f}".rstrip("0").rstrip(".") + "s"
 
 

@@ -1,10 +1,10 @@
-"""Globs: patterns in which each `*` stands for any text."""
+"""Globs: patterns in which each `*` matches any text."""
 
 from __future__ import annotations
 
 
 def is_like(text: str, pattern: str) -> bool:
-    """Whether a text matches a pattern."""
+    """Return whether a text matches a pattern."""
     first, *rest = pattern.split("*")
     if not rest:
         return text == first
@@ -21,7 +21,7 @@ def is_like(text: str, pattern: str) -> bool:
 
 
 def have_common(first: str, second: str) -> bool:
-    """Whether some text matches both of two patterns."""
+    """Return whether some text matches both patterns."""
     if "*" not in first:
         return is_like(first, second)
     if "*" not in second:

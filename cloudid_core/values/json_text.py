@@ -1,8 +1,8 @@
-"""JSON (RFC 8259) from outside: decoded with work that its length bounds, whatever it holds.
+"""JSON (RFC 8259) from outside, decoded with work that is limited by its length, whatever it contains.
 
 A text has at most `MOST_VALUES` values, of which `MOST_CONTAINERS` are arrays and objects, nested `DEEPEST` times. A
-number with a fraction or an exponent stays as it is written (`msgspec.Raw`) until somebody wants its value: to compute
-it takes up to seven hundred times as long as to read it.
+number with a fraction or an exponent stays as it is written (`msgspec.Raw`) until its value is needed, because
+computing it takes up to seven hundred times as long as reading it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 MOST_VALUES: Final = 32_768
-"""Elements of arrays and members of objects, all levels together. An empty container counts as one more."""
+"""Maximum elements of arrays and members of objects, on all levels together. An empty container counts as one more."""
 
 MOST_CONTAINERS: Final = 10_000
 DEEPEST: Final = 32
@@ -24,18 +24,17 @@ _MOST_QUOTES: Final = 4 * MOST_VALUES
 
 _CONTAINERS: Final = frozenset({dict, list})
 decode_own: Final = msgspec.json.Decoder(float_hook=msgspec.Raw).decode
-"""As `decode`, without its bounds, for what this service has written itself."""
+"""Decode like `decode` without its limits, for JSON that this service has written."""
 
 
 class TooComplex(ValueError):
-    """A text has too many values, or nests too deeply."""
+    """A text has too many values, or is nested too deeply."""
 
 
 def decode(text: bytes | str) -> Any:
-    """The value of a JSON text: None, bool, int, str, list, dict, or a number as it is written; of equal names the
-    last wins.
+    """Return the value of a JSON text: None, bool, int, str, list, dict, or a number as it is written.
 
-    Raises `TooComplex`, or `ValueError` when it is not JSON.
+    Of equal names the last wins. Raise `TooComplex`, or `ValueError` if it is not JSON.
     """
     raw = text if isinstance(text, bytes) else text.encode()
     if len(raw) > MOST_CONTAINERS and _has_too_many_values(raw):
@@ -51,7 +50,10 @@ def decode(text: bytes | str) -> Any:
 
 
 def computed(value: object) -> object:
-    """A value as it is, but the float of a number that `decode` left as it is written; `ValueError`: it is infinite."""
+    """Return a value with its number as a float, if `decode` left it as it is written.
+
+    Raise `ValueError` if it is infinite.
+    """
     if not isinstance(value, msgspec.Raw):
         return value
     number = float(bytes(value))
@@ -68,13 +70,13 @@ def _has_too_many_values(raw: bytes) -> bool:
 
 
 def _are_too_many(raw: bytes) -> bool:
-    """Whether JSON may have too many values if none of it is in a string."""
+    """Return whether JSON may have too many values if none of it is in a string."""
     containers = raw.count(b"[") + raw.count(b"{")
     return containers > MOST_CONTAINERS or containers + raw.count(b",") > MOST_VALUES
 
 
 def is_deeper(value: object, limit: int) -> bool:
-    """Whether containers are nested more than `limit` times."""
+    """Return whether containers are nested more than `limit` times."""
     level: list[Any] = [value] if type(value) in _CONTAINERS else []
     for _ in range(limit):
         elements = (each.values() if type(each) is dict else each for each in level)

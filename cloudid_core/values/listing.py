@@ -7,10 +7,10 @@ from .json_text import MOST_VALUES
 
 
 def comma_list(raw: object) -> tuple[str, ...]:
-    """The trimmed elements of a list, or of a string split at its commas. Null and "" are the empty list.
+    """Return the trimmed elements of a list, or of a string split at its commas. Null and "" are the empty list.
 
-    Empty elements are kept: the rules of each field say what they mean, and a restriction must not vanish because of a
-    stray comma. A bare number or boolean is a list of one. A string has as many elements as a JSON list may have.
+    Empty elements are kept: the rules of each field define what they mean, and a stray comma must not remove a
+    restriction. A bare number or boolean is a list of one. A string may have as many elements as a JSON list.
     """
     if isinstance(raw, (list, tuple)):
         return tuple(element.strip() for element in _elements(raw))
@@ -21,7 +21,10 @@ def comma_list(raw: object) -> tuple[str, ...]:
 
 
 def string_list(raw: object) -> tuple[str, ...]:
-    """The elements of a list as they are; a string is one element, commas and all. Null and "" are the empty list."""
+    """Return the elements of a list unchanged. A string is one element, even with commas.
+
+    Null and "" are the empty list.
+    """
     if isinstance(raw, (list, tuple)):
         return _elements(raw)
     text = _text(raw, "must be a list of strings, or a string")
@@ -29,7 +32,7 @@ def string_list(raw: object) -> tuple[str, ...]:
 
 
 def key_values(raw: object) -> dict[str, str]:
-    """The members of an object, or of a list of `key=value` strings (or a single one); of equal keys the last wins."""
+    """Return the members of an object, or of one or more `key=value` strings. Of equal keys the last wins."""
     if isinstance(raw, dict):
         return {key: _text(value, "must be an object whose values are strings") for key, value in raw.items()}
     pairs = [element.partition("=") for element in string_list(raw)]
@@ -43,7 +46,7 @@ def _elements(raw: list[object] | tuple[object, ...]) -> tuple[str, ...]:
 
 
 def _text(raw: object, rule: str) -> str:
-    """A scalar as a text; `ValueError` with the rule when it is something else."""
+    """Return a scalar as a text. Raise `ValueError` with the rule for anything else."""
     try:
         return coercion.text(raw)
     except ValueError:

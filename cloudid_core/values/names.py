@@ -1,4 +1,4 @@
-"""Names of roles and policies, ids of the provider, and paths of mounts."""
+"""Names of roles and policies, ids in Azure, and paths of mounts."""
 
 from __future__ import annotations
 
@@ -18,45 +18,54 @@ _PATH: Final = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*(?:/[A-Za-z0-9_~-][A-Z
 
 
 def name(raw: object) -> str:
-    """A name in lower case: 1 to 128 ASCII letters, digits and `_`, with `-` and `.` inside."""
+    """Return a name in lower case: 1 to 128 ASCII letters, digits and `_`, with `-` and `.` inside."""
     if not isinstance(raw, str) or not NAME.fullmatch(raw):
-        raise ValueError("must be 1 to 128 letters, digits and underscores, with hyphens and dots inside only")
+        raise ValueError(
+            "must be 1 to 128 letters, digits and underscores; hyphens and dots are allowed except at the start and end"
+        )
     return raw.lower()
 
 
 def are_same(first: str, second: str) -> bool:
-    """Whether two texts are spellings of one name."""
+    """Return whether two texts are spellings of one name."""
     return first.lower() == second.lower()
 
 
 def policy_name(raw: object) -> str:
-    """The name of a policy in lower case: 1 to 128 ASCII letters, digits and `_-.@:`, with single slashes inside."""
+    """Return the name of a policy in lower case.
+
+    It has 1 to 128 ASCII letters, digits and `_-.@:`, with single slashes inside.
+    """
     if not isinstance(raw, str) or len(raw) > _LONGEST_POLICY or not _POLICY.fullmatch(raw):
         raise ValueError(
-            f"must be 1 to {_LONGEST_POLICY} letters, digits, and any of _-.@: with single slashes inside only"
+            f"must be 1 to {_LONGEST_POLICY} letters, digits and characters of _-.@: with single slashes between them"
         )
     return raw.lower()
 
 
 def tenant(raw: object) -> str:
-    """A tenant as it was written: a GUID or a host name (RFC 1123 section 2.1); one label is enough."""
+    """Return a tenant unchanged: a GUID or a host name (RFC 1123 section 2.1); one label is enough."""
     if not isinstance(raw, str) or len(raw) > _LONGEST_HOST or not _HOST.fullmatch(raw):
         raise ValueError("must be a GUID or a host name")
     return raw
 
 
 def identifier(raw: object) -> str:
-    """Free text: at most 128 characters, none of them a control character."""
+    """Return free text: at most 128 characters, without control characters."""
     if not isinstance(raw, str) or not _IDENTIFIER.fullmatch(raw):
-        raise ValueError("must be text of at most 128 characters without control characters")
+        raise ValueError("must be at most 128 characters without control characters")
     return raw
 
 
 def mount_path(raw: str) -> str:
-    """A path without slashes at its ends: segments of ASCII letters, digits and `_~-`, with `.` after the first."""
+    """Return a path without slashes at its ends.
+
+    Its segments have ASCII letters, digits and `_~-`, with `.` after the first character.
+    """
     path = raw.strip("/")
     if len(path) > _LONGEST_PATH or not _PATH.fullmatch(path):
         raise ValueError(
-            f"must be segments of letters, digits, and any of _~-. with at most {_LONGEST_PATH} characters in all"
+            f"must be segments of letters, digits and characters of _~-. with at most {_LONGEST_PATH} "
+            "characters in total"
         )
     return path

@@ -1,7 +1,7 @@
 """IP networks in CIDR notation.
 
-An IPv4-mapped IPv6 address (`::ffff:192.0.2.1`, RFC 4291 section 2.5.5.2) is the IPv4 address that it carries: that is
-how dual-stack sockets report IPv4 peers.
+An IPv4-mapped IPv6 address (`::ffff:192.0.2.1`, RFC 4291 section 2.5.5.2) is treated as its IPv4 address, because
+dual-stack sockets report IPv4 peers in this way.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from . import listing
 Network: TypeAlias = Any
 """An `IPv4Network` or an `IPv6Network`; the two have no common base that type checkers know."""
 MOST: Final = 1000
-"""Most networks of a list: each use of a token looks at all of them."""
+"""Maximum networks in a list, because each use of a token checks all of them."""
 
 _MESSAGE: Final = "must be IP addresses or networks in CIDR notation"
 _LONGEST: Final = 64
 _PREFIX: Final = re.compile(r"[0-9]{1,3}")
 _SUBNET: Final = 64
 _parsed: Final = lru_cache(4096)(ip_network)
-"""Networks that were checked before. To parse one takes ten times as long as to look whether an address lies in it."""
+"""Parsed networks. Parsing one takes ten times as long as checking an address against it."""
 
 _MAPPED_PREFIX: Final = 96
 """The prefix length of the block of all IPv4-mapped addresses."""
 
 
 def network(raw: object) -> str:
-    """The canonical text of a network: "10.1.2.3/8" is "10.0.0.0/8"; a bare address is a network of one."""
+    """Return the canonical text of a network: "10.1.2.3/8" is "10.0.0.0/8"; a bare address is a network of one."""
     if not isinstance(raw, str) or len(raw) > _LONGEST:
         raise ValueError(_MESSAGE)
     text, slash, prefix = raw.partition("/")
@@ -48,7 +48,7 @@ def network(raw: object) -> str:
 
 
 def networks(raw: object) -> tuple[str, ...]:
-    """The canonical networks of a list or a comma-separated string, at most `MOST`."""
+    """Return the canonical networks of a list or a comma-separated string, at most `MOST`."""
     elements = listing.comma_list(raw)
     if len(elements) > MOST:
         raise ValueError(f"must be at most {MOST} IP addresses or networks")
@@ -56,9 +56,9 @@ def networks(raw: object) -> tuple[str, ...]:
 
 
 def contains(networks: tuple[str, ...], address: str | None) -> bool:
-    """Whether an address lies in one of the networks. Without networks there is no restriction.
+    """Return whether an address is in one of the networks. Without networks there is no restriction.
 
-    An absent or malformed address lies in none.
+    A missing or malformed address is in none.
     """
     if not networks:
         return True
@@ -67,10 +67,10 @@ def contains(networks: tuple[str, ...], address: str | None) -> bool:
 
 
 def intersection(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the networks that both lists contain; an empty list is no restriction.
+    """Return the networks that both lists contain. An empty list is no restriction.
 
-    Raises `ValueError` when nothing is left, since an empty result would lift the restriction, and when more than
-    `MOST` are left.
+    Raise `ValueError` if nothing is left, because an empty result would remove the restriction, and if more than `MOST`
+    are left.
     """
     if not first or not second:
         return first or second
@@ -83,15 +83,15 @@ def intersection(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, 
 
 
 def _sorted(networks: tuple[str, ...], version: int) -> list[Network]:
-    """Return the networks of one IP version in order, none within another."""
+    """Return the sorted networks of one IP version, without those that others contain."""
     parsed: list[Network] = [*map(ip_network, networks)]
     return [*collapse_addresses(network for network in parsed if network.version == version)]
 
 
 def _shared(first: list[Network], second: list[Network]) -> Iterator[Network]:
-    """Yield what two sorted lists of disjoint networks share, in one pass.
+    """Yield the networks that two sorted lists of disjoint networks share, in one pass.
 
-    Of two networks that overlap, one contains the other (RFC 4632 section 3.1): the smaller one is what they share.
+    Of two networks that overlap, one contains the other (RFC 4632 section 3.1), so they share the smaller one.
     """
     ours, theirs = iter(first), iter(second)
     one, other = next(ours, None), next(theirs, None)
@@ -105,9 +105,10 @@ def _shared(first: list[Network], second: list[Network]) -> Iterator[Network]:
 
 
 def source(address: str) -> str:
-    """The network that is counted as one source: an IPv4 address, the /64 of an IPv6 address (RFC 4291 section 2.5.4).
+    """Return the network that counts as one source.
 
-    All that is no address is one source.
+    It is an IPv4 address, or the /64 of an IPv6 address (RFC 4291 section 2.5.4). All malformed addresses count as one
+    source.
     """
     found = _address(address)
     if found is None:
@@ -117,7 +118,10 @@ def source(address: str) -> str:
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
-    """An address without a zone (RFC 4007): a zone means something on one machine only."""
+    """Return an address.
+
+    An address with a zone (RFC 4007) is refused, because zones are only meaningful on one machine.
+    """
     if "%" in text:
         return None
     try:

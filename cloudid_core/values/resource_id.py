@@ -25,13 +25,13 @@ RESOURCE_GROUP: Final = re.compile(r"[\w.()-]{0,89}[\w()-]")
 VM_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9_])?")
 _NAME: Final = re.compile(r"(?!\.{1,2}(?:/|\Z)| )[^/\\?#%\x00-\x1f\x7f]{1,260}(?<! )")
 PROVIDER: Final = re.compile(r"/providers/[a-z][a-z0-9.]{0,127}")
-"""In lower case: a resource provider's namespace below the tenant or a resource."""
+"""In lower case: the namespace of a resource provider below the tenant or a resource."""
 
 RESOURCE: Final = re.compile(
     # A second "providers" would start an extension resource, whose segments pair up differently.
     rf"{PROVIDER.pattern}(?:/(?!providers/)[a-z0-9][a-z0-9._-]{{0,127}}/{_NAME.pattern}){{1,16}}"
 )
-"""In lower case: where a resource is below a resource group, a subscription, the tenant or another resource."""
+"""In lower case: the path of a resource below a resource group, a subscription, the tenant or another resource."""
 
 _FOLDED_ID: Final = re.compile(
     rf"/subscriptions/{GUID.pattern}/resourcegroups/{RESOURCE_GROUP.pattern}{RESOURCE.pattern}"
@@ -40,9 +40,9 @@ _FOLDED_ID: Final = re.compile(
 
 @frozen
 class ResourceId:
-    """A resource id by its parts, as they were given; ids that differ only in case are equal.
+    """A resource id in its parts, as given. Ids that differ only in case are equal.
 
-    `types` and `names` go together: ("virtualMachineScaleSets", "virtualMachines") and ("set", "0").
+    `types` and `names` correspond: ("virtualMachineScaleSets", "virtualMachines") and ("set", "0").
     """
 
     subscription: str = field(eq=False)
@@ -51,7 +51,7 @@ class ResourceId:
     types: tuple[str, ...] = field(eq=False)
     names: tuple[str, ...] = field(eq=False)
     folded: str = field(repr=False)
-    """The id in lower case: for comparison and as a key. Follows from the parts; `parse` has it at hand."""
+    """The id in lower case, for comparisons and keys. It is derived from the parts; `parse` already has it."""
 
     @folded.default
     def _fold(self) -> str:
@@ -59,12 +59,12 @@ class ResourceId:
 
     @property
     def type(self) -> str:
-        """The namespace and every type, such as "Microsoft.Compute/virtualMachines"."""
+        """The namespace and all types, such as "Microsoft.Compute/virtualMachines"."""
         return "/".join((self.namespace, *self.types))
 
     @property
     def name(self) -> str:
-        """The last name: that of the resource itself."""
+        """The last name, which is the resource's own."""
         return self.names[-1]
 
     @property
@@ -73,7 +73,7 @@ class ResourceId:
         return "/".join(quote(segment, safe="") for segment in self._segments())
 
     def is_a(self, wanted: str) -> bool:
-        """Whether the resource is of a type; case does not matter."""
+        """Return whether the resource has a type. Case is ignored."""
         return fold(self.type) == fold(wanted)
 
     def _segments(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def parse(text: object) -> ResourceId:
 
 
 def folded(text: object) -> str:
-    """The same as `parse(text).folded`, but faster."""
+    """Return the same as `parse(text).folded`, but faster."""
     if not isinstance(text, str) or len(text) > _LONGEST:
         raise ValueError(_MESSAGE)
     lower = fold(text)
@@ -100,9 +100,9 @@ def folded(text: object) -> str:
 
 
 def folded_name(name: str, head: str) -> str:
-    """The name in lower case, if it makes an id of `head`, which is a folded id up to its last slash.
+    """Return the name in lower case, if it is valid in an id that starts with `head`, a folded id up to its last slash.
 
-    `head + folded_name(name, head)` is the same as `folded(head + name)`, but faster still.
+    `head + folded_name(name, head)` is the same as `folded(head + name)`, but even faster.
     """
     if not _NAME.fullmatch(name) or not (name.isascii() or name.isprintable()) or len(head) + len(name) > _LONGEST:
         raise ValueError(_MESSAGE)
@@ -110,21 +110,24 @@ def folded_name(name: str, head: str) -> str:
 
 
 def user_assigned_identity(raw: object) -> str:
-    """The resource id of a user-assigned identity, as it was written."""
+    """Return the resource id of a user-assigned identity, unchanged."""
     if not parse(raw).is_a(USER_ASSIGNED_IDENTITY):
         raise ValueError(f"must be the resource id of a {USER_ASSIGNED_IDENTITY}")
     return str(raw)
 
 
 def resource_group(raw: object) -> str:
-    """The name of a resource group: 1 to 90 letters and digits of any script, `-`, `_`, `.`, `(` and `)`."""
+    """Return the name of a resource group: 1 to 90 letters and digits of any script, `-`, `_`, `.`, `(` and `)`."""
     if not isinstance(raw, str) or not RESOURCE_GROUP.fullmatch(raw):
         raise ValueError("must be the name of a resource group")
     return raw
 
 
 def vm_name(raw: object) -> str:
-    """The name of a virtual machine or scale set: 1 to 128 ASCII letters and digits, with `.`, `_` and `-` inside."""
+    """Return the name of a virtual machine or scale set.
+
+    It has 1 to 128 ASCII letters and digits, with `.`, `_` and `-` inside.
+    """
     if not isinstance(raw, str) or not VM_NAME.fullmatch(raw):
         raise ValueError("must be the name of a virtual machine or scale set")
     return raw

@@ -17,28 +17,28 @@ _TEXT: Final = re.compile(
 
 @lru_cache(4096)
 def show(instant: float) -> str:
-    """Seconds since the epoch as a text in UTC: "2026-11-21T03:20:47Z", with milliseconds where they are not zero.
+    """Return seconds since the epoch as text in UTC: "2026-11-21T03:20:47Z", with milliseconds unless they are zero.
 
-    A token that is used again shows the same times.
+    Repeated look-ups of a token show the same times.
     """
     seconds, millis = divmod(round(instant * 1000), 1000)
     return f"{_second(seconds)}.{millis:03}Z" if millis else f"{_second(seconds)}Z"
 
 
 def show_now(instant: float) -> str:
-    """As `show`, always with milliseconds."""
+    """Return a text like `show`, always with milliseconds."""
     seconds, millis = divmod(round(instant * 1000), 1000)
     return f"{_second(seconds)}.{millis:03}Z"
 
 
 @lru_cache(256)
 def _second(seconds: int) -> str:
-    """Answers of one time, and events that follow each other, share their seconds."""
+    """Return the text of a second. Responses and events that follow each other share it."""
     return datetime.fromtimestamp(seconds, UTC).isoformat()[:_TO_SECONDS]
 
 
 def parse(text: object) -> float:
-    """Seconds since the epoch, to the microsecond; any offset from UTC is understood. Leap seconds are refused."""
+    """Return seconds since the epoch, to the microsecond, for any offset from UTC. Leap seconds are refused."""
     if not isinstance(text, str) or not _TEXT.fullmatch(text):
         raise ValueError("must be a time such as 2026-11-21T03:20:47Z")
     try:

@@ -1,11 +1,11 @@
 """Schedules: cron expressions of five fields, in UTC.
 
 Minute, hour, day of month, month, day of week: each `*`, a number or name, a range `a-b`, a step `…/n`, or a list of
-these. When both day fields are restricted, a day that satisfies either will do; a field that starts with `*` does not
+these. If both day fields are restricted, a day has to satisfy either of them. A field that starts with `*` does not
 restrict, and then the day has to satisfy both.
 
-Why it is written here: a write is refused when its schedule is never due or leaves too long a gap, with a text that
-names the field. The libraries do none of that: they iterate over dates, and take six fields and other extensions. Each
+There is no library for this: a write is refused if its schedule is never due or has too long a gap, with a text that
+names the field, and libraries do neither. They iterate over dates, accept six fields and other extensions, and each
 embedder would have to install one. The tests compare this module with `cronsim`.
 """
 
@@ -31,7 +31,10 @@ _TERM: Final = re.compile(
 
 
 def _words(least: int, most: int, names: str = "") -> dict[str, int]:
-    """What may be written for the numbers from `least` to `most`: the number, a zero before it, its name."""
+    """Return the spellings of the numbers from `least` to `most`.
+
+    They are the number, with or without a leading zero, and its name.
+    """
     numbers = range(least, most + 1)
     named = dict(zip(names.split(), numbers, strict=False))
     return {str(n): n for n in numbers} | {f"{n:02}": n for n in numbers} | named
@@ -46,21 +49,21 @@ _WEEKDAYS: Final = _words(0, 7, "sun mon tue wed thu fri sat")
 
 @frozen
 class Schedule:
-    """When something is due: the days, and the times of such a day."""
+    """The days of a schedule, and the times on such a day."""
 
     text: str
     minutes: tuple[int, ...] = field(repr=False)
-    """Minutes of the day in ascending order; there is at least one."""
+    """Minutes of the day in ascending order, at least one."""
     days: frozenset[int] = field(repr=False)
     months: frozenset[int] = field(repr=False)
     weekdays: frozenset[int] = field(repr=False)
     """0 is Sunday."""
     either_day: bool = field(repr=False)
-    """Whether a day need satisfy only one of `days` and `weekdays`."""
+    """Whether a day has to satisfy only one of `days` and `weekdays`."""
 
     @classmethod
     def parse(cls, text: object) -> Schedule:
-        """Parse a cron expression; one that is never due (31 February) is refused."""
+        """Parse a cron expression. Refuse one that is never due (31 February)."""
         if not isinstance(text, str) or len(text) > _LONGEST:
             raise ValueError("must be a cron expression")
         fields = text.lower().split()
@@ -73,12 +76,12 @@ class Schedule:
         weekdays = frozenset(day % 7 for day in _values(fields[4], "day of week", _WEEKDAYS))
         either_day = not fields[2].startswith("*") and not fields[4].startswith("*")
         if not either_day and min(days) > max(_SHORT_MONTHS.get(month, 31) for month in months):
-            raise ValueError("must be a cron expression with a day that its months have")
+            raise ValueError("must be a cron expression with a day that exists in its months")
         times = sorted(60 * hour + minute for hour in hours for minute in minutes)
         return cls(text, tuple(times), days, months, weekdays, either_day)
 
     def next_after(self, instant: float) -> float:
-        """The first due instant strictly after `instant`; both in seconds since the epoch."""
+        """Return the first due instant after `instant`, both in seconds since the epoch."""
         earliest = _EPOCH + timedelta(minutes=instant // 60 + 1)
         today, minute = earliest.date(), 60 * earliest.hour + earliest.minute
         index = bisect_left(self.minutes, minute)
@@ -87,7 +90,7 @@ class Schedule:
         return _instant(self._next_day(today), self.minutes[0])
 
     def longest_gap(self) -> float:
-        """The longest time between two due instants that follow each other, in seconds."""
+        """Return the longest time between two consecutive due instants, in seconds."""
         gaps = [0.0, *(60.0 * (later - earlier) for earlier, later in pairwise(self.minutes))]
         day = self._next_day(_EPOCH.date())
         while day.toordinal() - _EPOCH.toordinal() < _HORIZON:
@@ -97,7 +100,7 @@ class Schedule:
         return max(gaps)
 
     def _next_day(self, day: date) -> date:
-        """The first day after `day`."""
+        """Return the first day after `day`."""
         for _ in range(_HORIZON):
             is_in_month = day.month in self.months
             day = day + timedelta(days=1) if is_in_month else (day.replace(day=1) + timedelta(days=32)).replace(day=1)
@@ -116,7 +119,7 @@ def _instant(day: date, minute: int) -> float:
 
 
 def _values(text: str, unit: str, words: dict[str, int]) -> frozenset[int]:
-    """The values that one field of the expression lists."""
+    """Return the values that one field of the expression lists."""
     ranges = [_range(term, words) for term in text.split(",")]
     if not all(ranges):
         raise ValueError(f"must be a cron expression with a valid {unit}")
@@ -124,7 +127,7 @@ def _values(text: str, unit: str, words: dict[str, int]) -> frozenset[int]:
 
 
 def _range(term: str, words: dict[str, int]) -> range:
-    """The values of one term; none if it is malformed."""
+    """Return the values of one term, or none if it is malformed."""
     found = _TERM.fullmatch(term)
     if found is None:
         return range(0)

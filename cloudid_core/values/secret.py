@@ -1,4 +1,4 @@
-"""Texts that are not shown: a secret, which does not print itself, and tokens where they do not belong."""
+"""Texts that are not shown: secrets, which do not print themselves, and tokens in unexpected places."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself. Review every call of this method."""
+        """Return the text itself. Review every call of this method."""
         return self._text
 
     def __bool__(self) -> bool:
@@ -42,16 +42,22 @@ class Secret:
 
 
 def flaw_of_secret(text: str) -> str:
-    """What a client secret of Azure cannot have, usually because it was copied from a file; empty: nothing."""
+    """Return what is wrong with the form of an Azure client secret, usually from copying it from a file.
+
+    Empty: nothing.
+    """
     if any(letter < " " or "\x7f" <= letter < "\xa0" for letter in text):
         return "has a control character, such as a line break at its end"
     return "begins or ends with white space" if text != text.strip() else ""
 
 
 _TOKEN: Final = re.compile(r"(?<![\w.-])(?:c[sb]\.|eyJ)[\w.-]{20,}", re.ASCII)
-"""What looks like a token of this service, or like a JSON web token."""
+"""What looks like a token of this service, or like a JSON Web Token."""
 
 
 def without_tokens(path: str) -> str:
-    """The path of a request for logs. What looks like a token in it is masked: some clients put one there."""
+    """Return the path of a request for logs.
+
+    Anything that looks like a token is masked, because some clients put one there.
+    """
     return _TOKEN.sub(Secret.MASK, path)

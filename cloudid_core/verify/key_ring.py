@@ -52,7 +52,7 @@ class KeyRing:
     def __init__(self, *verifiers: Verifier) -> None:
         self._tenants = {verifier.tenant_id: _Tenant(verifier) for verifier in verifiers}
         if not verifiers or len(self._tenants) < len(verifiers):
-            raise ValueError("give one verifier for each tenant")
+            raise ValueError("pass only one verifier for each tenant")
 
     def verify(self, token: str, now: Instant, facts: Facts = NO_FACTS) -> Verdict | Fetch:
         """Return the verdict on a token at `now`, or the fetch that has to come first."""

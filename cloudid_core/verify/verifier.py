@@ -247,7 +247,7 @@ def _key_set(keys: bytes | str | Mapping[str, Any], tenant_id: str, issuers: fro
     usable = usable_keys(msgspec.json.decode(text, type=KeyDocument), tenant_id, issuers)
     if not usable:
         raise ValueError(
-            "the key set has no key for this tenant's tokens. In clouds other than the public one, give `authority`"
+            "the key set has no key for this tenant's tokens. For clouds other than the public one, set `authority`"
         )
     return KeySet(tenant_id=tenant_id, issuers=issuers, keys=usable, generation="", fetched_at=0.0)
 

@@ -303,7 +303,7 @@ class _Turn:
     is_written: bool = False
     tickets: list[tuple[Opened, Ticket]] = Factory(list)
     """What to wait for where no device has the entries yet."""
-    reason: str = "no audit device takes entries"
+    reason: str = "no audit device accepts entries"
     """Why no device has them."""
 
 

@@ -58,7 +58,7 @@ class Torn(OSError):
     """A file took only a part of what was to be written: so many bytes."""
 
     def __init__(self, written: int) -> None:
-        super().__init__("the file took only a part of an entry: is the disk full?")
+        super().__init__("only a part of the entry was written: is the disk full?")
         self.written = written
 
 
@@ -96,7 +96,7 @@ class File:
         try:
             self._fd = open_below(self._device.folder, self._path, self._mode or 0o600)
         except ValueError:  # it has a NUL, for example
-            raise OSError("the path cannot be one of a file") from None
+            raise OSError("the path is not valid for a file") from None
         try:
             return self._check(self._fd)
         except OSError:
@@ -140,7 +140,7 @@ class File:
             return None
         sync = self._next
         if sync is None:
-            failure = OSError("the disk was not waited for")
+            failure = OSError("the entry was not written to disk (fsync)")
             sync = Sync(self._runtime.new_event(), failure, os.dup(self._fd))  # the file may be closed meanwhile
             self._next = sync
             if not self._is_syncing:
@@ -170,7 +170,7 @@ class File:
                 except OSError as failure:
                     sync.failure = failure
                 except Exception as error:  # noqa: BLE001  # as when no thread can be started
-                    sync.failure = OSError(f"the disk could not be waited for: {type(error).__name__}")
+                    sync.failure = OSError(f"the entry could not be written to disk (fsync): {type(error).__name__}")
                 finally:
                     os.close(sync.fd)
                     sync.done.set()
@@ -184,7 +184,7 @@ class File:
         if stat.S_ISCHR(status.st_mode):
             return None
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{self._path} is no file")
+            raise OSError(f"{self._path} is not a file")
         self._check_holder(status)
         if stat.S_IMODE(status.st_mode) & 0o111:
             raise OSError(f"{self._path} is executable")
@@ -193,7 +193,7 @@ class File:
         is_known = self.is_empty or (bool(newline) and is_ours(self._device, first))
         # a device of an earlier version goes on with its file, which may begin with a line that nobody has signed
         if not is_known and (self._device.installation_key or not first.startswith(b"{")):
-            raise OSError(f"{self._path} is no audit log that this installation began: move it away")
+            raise OSError(f"{self._path} is not an audit log of this service: move it away")
         head = None if self.is_empty else self._find_heads(fd, status.st_size)
         if is_known and self._mode and stat.S_IMODE(status.st_mode) != self._mode:
             os.fchmod(fd, self._mode)

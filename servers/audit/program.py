@@ -17,7 +17,7 @@ from .verify import Report
 from .verify import verify as judge
 
 UNCOMPARED: Final = (
-    "without --checkpoints, the removal of whole chains and of a tail after a signed line cannot be excluded"
+    "without --checkpoints, removed chains, and removed lines after the last signed line, cannot be detected"
 )
 
 
@@ -29,7 +29,7 @@ def audit() -> None:
 def _key(ctx: click.Context, option: click.Parameter, value: str | None) -> str:
     """An empty one would verify nothing, and a wrong one blame the log."""
     if value is not None and not re.fullmatch("[0-9a-fA-F]{64}", value):
-        raise click.BadParameter("a checkpoint_key has 64 hexadecimal digits")
+        raise click.BadParameter("a checkpoint_key must have 64 hexadecimal digits")
     return value or ""
 
 
@@ -99,7 +99,7 @@ def _lines(report: Report, key: str, *, is_compared: bool) -> list[str]:
     keys = {chain.key for chain in report.chains.values() if chain.key}
     if not key and keys:
         shown = ", ".join(sorted(keys))
-        lines.append(f"signed with {shown}: compare it with checkpoint_key of GET sys/audit, or give --key")
+        lines.append(f"signed with {shown}: compare it with checkpoint_key in `cloudid read sys/audit`, or use --key")
     if not is_compared:
         lines.append(UNCOMPARED)
     lines.append(f"{report.lines} lines in {len(report.chains)} chains, {len(report.problems)} problems")

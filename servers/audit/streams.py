@@ -156,7 +156,7 @@ class Stream:
         is_writable = await self._runtime.wait_writable(self._fd, max(0.0, until - time.monotonic()))
         self._check_end()
         if not is_writable:
-            raise OSError("the device did not take its entries in time")
+            raise OSError("the device did not accept its entries in time")
 
     def _check_end(self) -> None:
         """Raise `Closed` if the connection was closed meanwhile. Each wait of a send is followed by this check."""

@@ -14,7 +14,7 @@ CALLER: Final = "caller"
 ISSUED: Final = "issued"
 NAMED: Final = "named"
 DONE: Final = "done"
-UNANSWERED: Final = "no answer on record"
+UNANSWERED: Final = "no response recorded"
 HASHING: Final = "sys/audit-hash/"
 """Requests there name what is looked for in logs: they do nothing to it."""
 

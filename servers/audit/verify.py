@@ -157,12 +157,12 @@ class Verifier:
         for chain in self._open.values():
             self._judge_end(chain, attested.get(chain.id, 0))
         if (more := self._unread - MOST_UNREAD) > 0:
-            self._note("-", f"{more} more lines are no entries: is it another file?")
+            self._note("-", f"{more} more lines are not entries: is this a different file?")
         if self._unread and not (self.report.chains or self.report.problems):
             self.report.notes.clear()
-            self._problem("-", "no line is an entry of an audit log: name another file")
+            self._problem("-", "no line is an entry of an audit log: name a different file")
         elif not self.report.chains:
-            self._problem("-", "there is no entry")
+            self._problem("-", "there are no entries")
         return self.report
 
     def begin_file(self) -> None:
@@ -182,9 +182,9 @@ class Verifier:
         if chain is None:
             chain = self._begin(where, line)
         if chain.is_closed:
-            self._problem(where, f"chain {place.id} goes on behind its end")
+            self._problem(where, f"chain {place.id} continues after its end")
         if chain.is_over:
-            self._problem(where, f"chain {place.id} goes on though its process had begun another one")
+            self._problem(where, f"chain {place.id} continues after its process had started another chain")
         if place.number != chain.last + 1:
             self._problem(where, _jump(chain, place))
         elif place.previous != chain.hashes.get(chain.last, ""):
@@ -210,21 +210,21 @@ class Verifier:
             return
         self._unread += 1
         if self._unread <= MOST_UNREAD:
-            self._note(where, "no entry: what a failed write left, or added by hand")
+            self._note(where, "not an entry: left by a failed write, or added by hand")
 
     def _begin(self, where: str, line: _Line) -> Chain:
         place = line.chain
         chain = self.report.chains[place.id] = self._open[place.id] = Chain(place.id, where)
         if place.number != 1:
-            self._problem(where, f"chain {place.id} begins with number {place.number}: what was before is missing")
+            self._problem(where, f"chain {place.id} starts at number {place.number}: earlier lines are missing")
             chain.last, chain.hashes[place.number - 1] = place.number - 1, place.previous
         elif line.type != CHECKPOINT or line.state != OPENED:
-            self._problem(where, f"chain {place.id} does not begin with a signed line")
+            self._problem(where, f"chain {place.id} does not start with a signed line")
         return chain
 
     def _take_checkpoint(self, where: str, text: bytes, line: _Line, chain: Chain) -> None:
         if not self._is_signed(text, line):
-            self._problem(where, "the checkpoint's signature does not hold")
+            self._problem(where, "the checkpoint's signature is not valid")
             return
         if chain.key and chain.key != line.key:
             self._problem(where, f"chain {chain.id} changes its key")
@@ -232,7 +232,7 @@ class Verifier:
             self._take_beginning(where, line, chain)
         elif long := _too_long(chain, line.chain.number - chain.signed - 1):
             report = self._problem if chain.is_bounded else self._note
-            report(where, f"{long} of chain {chain.id} before this checkpoint have none among them")
+            report(where, f"{long} of chain {chain.id} before this checkpoint have no checkpoint among them")
         chain.key, chain.process = line.key, line.process
         chain.signed, chain.earliest, chain.latest = line.chain.number, "", ""
         if line.state == CLOSED:
@@ -275,15 +275,16 @@ class Verifier:
         if attested >= chain.last:
             return
         end = (
-            f"chain {chain.id} ({chain.process or 'unknown process'}) has no end after number {chain.last}: it was cut "
-            f"off, or its process was killed or still runs; {chain.unsigned} lines have no checkpoint"
+            f"chain {chain.id} ({chain.process or 'unknown process'}) has no end after number "
+            f"{chain.last}: lines were removed, or its process was killed or still runs; {chain.unsigned} "
+            "lines have no checkpoint"
         )
         if long := _too_long(chain, chain.unsigned):
             self._problem(chain.where, f"{long} at the end of chain {chain.id} have no checkpoint: they were added")
         elif chain.denied > max(chain.signed, attested) and (chain.is_surely_denied or not self.accepts_open_end):
             self._problem(
                 chain.where,
-                f"number {chain.denied} of chain {chain.id} was added: a later chain began when it was not there",
+                f"number {chain.denied} of chain {chain.id} was added: it did not exist when a later chain started",
             )
         elif self.accepts_open_end or self._is_followed(chain):
             self._note(chain.where, end)
@@ -302,7 +303,7 @@ class Verifier:
             chain = self.report.chains.get(head.id)
             if chain is None:
                 if follow.is_direct:
-                    self._note(where, f"chain {follow.chain} follows chain {head.id}, which is in none of these files")
+                    self._note(where, f"chain {follow.chain} follows chain {head.id}, which is not in these files")
             elif chain.last < head.number:
                 self._problem(
                     chain.where, f"chain {head.id} ends with number {chain.last}, but number {head.number} was written"
@@ -332,7 +333,7 @@ class Verifier:
         if line.type != CHECKPOINT or (begins and is_signed(text, line.key)):
             return  # the device that keeps checkpoints of others begins a file with one of its own, under its own key
         if not self._is_signed(text, line):
-            self._problem(where, "the checkpoint's signature does not hold")
+            self._problem(where, "the checkpoint's signature is not valid")
             return
         place = line.chain
         chain = self.report.chains.get(place.id)
@@ -341,7 +342,8 @@ class Verifier:
         elif chain.last < place.number:
             self._problem(
                 where,
-                f"chain {place.id} was cut off: it ends with number {chain.last}, and had at least {place.number}",
+                f"chain {place.id} is truncated: it ends with number {chain.last}, but had at least "
+                f"{place.number} lines",
             )
         elif chain.hashes.get(place.number) != sha256(text).hexdigest():
             self._problem(where, f"number {place.number} of chain {place.id} is not this checkpoint")
@@ -351,7 +353,7 @@ class Verifier:
         is_expected = _instant(line.time) >= self.checkpoints_since
         if (line.chain.id in self._missing) or not (is_expected or line.state == OPENED):
             return
-        text = f"its chain {line.chain.id} is in none of these files"
+        text = f"its chain {line.chain.id} is not in these files"
         if is_expected:
             self._missing.add(line.chain.id)
             self._problem(where, text)

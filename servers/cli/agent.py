@@ -45,16 +45,19 @@ def _configure(context: click.Context, _: click.Parameter, name: str | None) -> 
     try:
         said = tomllib.loads(Path(name).read_text("utf-8-sig"))
     except tomllib.TOMLDecodeError as error:
-        raise Failed(f"{name} is no TOML: {error}") from None
+        raise Failed(f"{name} is not valid TOML: {error}") from None
     except (OSError, ValueError, RecursionError) as error:
         raise Failed(f"{name} cannot be read: {why_unreadable(error)}") from None
     known = {each.name or "": each for each in context.command.params if each.name != "config"}
     names = {max(each.opts, key=len).lstrip("-").replace("-", "_"): each.name or "" for each in known.values()}
     if unknown := said.keys() - names.keys():
-        raise Failed(f"{name}: {', '.join(sorted(map(ascii, unknown)))}: not one of {', '.join(sorted(names))}")
+        raise Failed(
+            f"{name} has unknown options: {', '.join(sorted(map(ascii, unknown)))}; allowed are "
+            f"{', '.join(sorted(names))}"
+        )
     for each in ("command", "write"):
         if not isinstance(said.get(each, []), list):
-            raise Failed(f"{name}: {each} is a list")
+            raise Failed(f"{name}: {each} must be a list")
     context.default_map = {names[each]: value for each, value in said.items()}
 
 
@@ -121,15 +124,15 @@ def agent(
     the agent exits with its exit code. Without --revoke-on-exit, the token and leases stay valid until they expire.
     """
     if (signalled and restart) or ((signalled or restart) and not command):
-        raise click.UsageError("--signal and --restart exclude each other, and need a CMD")
+        raise click.UsageError("--signal and --restart cannot be combined, and need a CMD")
     if once and command:
-        raise click.UsageError("--once has no CMD")
+        raise click.UsageError("--once cannot be combined with a CMD")
     if once and not targets:
-        raise click.UsageError("--once needs --write: without it nothing is kept")
+        raise click.UsageError("--once needs --write")
     try:
         hook = shlex.split(on_change)
     except ValueError:
-        raise click.UsageError("--on-change leaves a quote or a backslash open") from None
+        raise click.UsageError("--on-change has an unclosed quote or a trailing backslash") from None
     child = _Child(command, signal.Signals[f"SIG{signalled}"] if signalled else None, restart)
     manager = ServiceManager(os.environ)
 
@@ -163,9 +166,9 @@ def _kept(targets: Sequence[str]) -> list[Kept]:
     for target in targets:
         source, _, file = target.rpartition("=")
         if not source or not file:
-            raise click.UsageError("--write takes SOURCE=FILE")
+            raise click.UsageError("--write must be SOURCE=FILE")
         if any(Path(file) in others for others in files.values()):
-            raise click.UsageError("--write names a FILE twice: the later would replace the former")
+            raise click.UsageError("--write names a FILE twice")
         files.setdefault(source.removeprefix("v1/"), []).append(Path(file))
     return [Kept(source, tuple(names)) for source, names in files.items()]
 
@@ -233,10 +236,10 @@ def _run(command: Sequence[str]) -> None:
     except (OSError, ValueError) as error:
         _tell(f"--on-change: {NoSuchCommand(command, error)}")
     except subprocess.TimeoutExpired:
-        _tell(f"--on-change: it was ended after {HURRY:g} seconds")
+        _tell(f"--on-change: the command was stopped after {HURRY:g} seconds")
     else:
         if code:
-            _tell(f"--on-change: it ended with {code}")
+            _tell(f"--on-change: the command exited with code {code}")
 
 
 def _tell(text: str) -> None:

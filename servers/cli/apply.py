@@ -69,14 +69,19 @@ def apply(
             carry_out(service, found, lambda text: tell(f"warning: {text}"), replaces_root_secret=replace_root_secret)
         except ServiceRefused as refusal:
             if refusal.about:
-                tell(f"{refusal.about} is refused:")
+                tell(f"{refusal.about} was refused:")
             raise
     tell(f"written: {len(found.changes)}; removed: {len(found.removed)}; unchanged: {found.unchanged}")
     if found.left:
-        click.echo(f"made by this folder, and no longer in it: {', '.join(found.left)}; --prune removes them", err=True)
+        click.echo(
+            f"created by this folder, and no longer in it: {', '.join(found.left)}; --prune deletes them", err=True
+        )
     withheld = () if replace_root_secret else found.withheld
     for path in withheld:
-        click.echo(f"{path}: the secret that the service made is left: --replace-root-secret insists", err=True)
+        click.echo(
+            f"{path}: the secret was kept, because the service has rotated it: --replace-root-secret replaces it",
+            err=True,
+        )
     return Exit.DIFFERENT if withheld else Exit.DONE
 
 
@@ -96,9 +101,9 @@ def export(folder: Path, address: Address, output: Output) -> None:
     write_files(folder, found)
     if found.files:
         tell(f"written: {len(found.files)} files")
-    output.rows(found.told, ("path", "field", "why"), "nothing is left out")
+    output.rows(found.told, ("path", "field", "why"), "the export is complete")
     if not found.files:
-        raise Failed("nothing was exported: log in with a token that may read what is to be in the files")
+        raise Failed("nothing was exported: log in with a token that may read the configuration")
 
 
 def _shortened(row: dict[str, Any]) -> dict[str, str]:

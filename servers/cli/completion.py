@@ -32,7 +32,7 @@ def completion(shell: str) -> None:
     """
     found = get_completion_class(shell)
     if found is None:
-        raise Failed(f"{shell} is not known")
+        raise Failed(f"{shell} is not supported")
     click.echo(found(commands, {}, PROGRAM, COMPLETE).source())
 
 

@@ -34,9 +34,9 @@ NOT_WISHED: Final = "–"
 """The mark of what is not granted, and was not wished for."""
 NOT_YET: Final = frozenset({Code.PROVIDER_SECRET_REFUSED.wire, Code.PROVIDER_APPLICATION_UNKNOWN.wire})
 """Codes of refusals that pass by themselves when application and secret were made just now."""
-UNTOLD: Final = "the service does not say"
-UNSEEN: Final = "the tenant may show it late; to be sure, run this command again in a quarter of an hour"
-LATE: Final = "what was granted just now can take minutes to be known everywhere: run this command again"
+UNTOLD: Final = "not reported by the service"
+UNSEEN: Final = "Azure may show objects late, so run this command again in 15 minutes to be sure"
+LATE: Final = "new permissions can take minutes to take effect: run this command again"
 
 
 @click.group("connect")
@@ -134,7 +134,9 @@ def azure(
     rows, mending = list(found.rows()), list(found.mending(client_id))
     if found.unknown:
         names = ", ".join(found.unknown)
-        tell(f"warning: this client does not know these permissions and prints no command for them: {names}")
+        tell(
+            f"warning: this version of cloudid does not know these permissions, and prints no command for them: {names}"
+        )
     lines = [table(rows, ("", "what", "found")), *(["", *mending, f"# {LATE}"] if mending else [])]
     output.text(
         "\n".join(lines), {"proof": [dict(zip(("granted", "what", "found"), row, strict=True)) for row in rows]}
@@ -167,10 +169,10 @@ def _record(tenant: Tenant, file: Path, provider: str, output: Output) -> int:
         show_progress("")
     output.rows([{"step": step, "status": status} for step, status in steps.items()], ("step", "status"))
     if not is_gone:
-        click.echo(f"nothing is seen of what an interrupted run made, and {store} stays: {UNSEEN}", err=True)
+        click.echo(f"objects of an interrupted run were not found, so {store} is kept: {UNSEEN}", err=True)
     lends = steps["credentials"] == 200
     if not lends:
-        click.echo("no credentials could be made: the transcript holds the refusals of the tenant", err=True)
+        click.echo("no credentials could be issued: the transcript has the tenant's errors", err=True)
     return Exit.DONE if is_gone and lends else Exit.FAILED
 
 
@@ -178,10 +180,10 @@ def _asked(what: str, each: str, known: Sequence[str] = ()) -> tuple[str, ...]:
     """What a person answers; in a pipe nobody does."""
     option = f"--{what[:-1]}"
     if not sys.stdin.isatty():
-        raise click.UsageError(f"give {option}, once for each {each}{': ' if known else ''}{'; '.join(known)}")
+        raise click.UsageError(f"{option} is required, once for each {each}{': ' if known else ''}{'; '.join(known)}")
     for number, name in enumerate(known, 1):
         click.echo(f"{number:3} {name}", err=True)
-    said = click.prompt(f"{what}, with commas between" + (" (numbers)" if known else ""), err=True).split(",")
+    said = click.prompt(f"{what}, separated by commas" + (" (numbers)" if known else ""), err=True).split(",")
     words = [word.strip() for word in said]
     numbered = {str(number): name for number, name in enumerate(known, 1)}
     return tuple(numbered.get(word, word) for word in words)
@@ -195,7 +197,9 @@ def _features(kind: str, wished: Sequence[str]) -> tuple[Feature, ...]:
         fits = [each for each in known if each.name == words] or [each for each in known if words in each.name]
         if len(fits) != 1:
             names = "; ".join(each.name for each in known)
-            raise click.UsageError(f"{words!r} is in the name of {len(fits)} features of these: {names}")
+            raise click.UsageError(
+                f"{words!r} matches {len(fits)} of these features, and must match exactly one: {names}"
+            )
         found += [each for each in fits if each not in found]
     return tuple(found)
 
@@ -394,11 +398,11 @@ def _write(service: Service, plan: Plan, client_id: str, secret: Secret, until: 
             service.write(path, plan.configuration(client_id, secret))
         except ServiceRefused as refusal:
             if not NOT_YET.intersection(refusal.codes) or time.monotonic() >= until:
-                tell(f"nothing was written: {path} is as it was")
+                tell(f"nothing was written: {path} is unchanged")
                 raise
         else:
             return
-        show_progress("Azure does not accept the application or its secret yet ...")
+        show_progress("Azure does not accept the app registration or its secret yet ...")
         time.sleep(PAUSE)
 
 
@@ -414,5 +418,5 @@ def _proof(service: Service, plan: Plan, client_id: str, until: float) -> Proof:
         if time.monotonic() >= until or proof.is_enough:
             show_progress("")
             return proof
-        show_progress("not everything that was granted is known everywhere yet ...")
+        show_progress("some permissions have not taken effect yet ...")
         time.sleep(PAUSE)

@@ -35,12 +35,12 @@ from .words import read_secret
 
 EXEC: Final = "--exec"
 ADDRESSES: Final = ("CLOUDID_ADDR", "VAULT_ADDR")
-TRUST: Final = "check the address; CLOUDID_CACERT or VAULT_CACERT names a file of the certificates that are trusted"
+TRUST: Final = "check the address, and set CLOUDID_CACERT or VAULT_CACERT to a file with the trusted CA certificates"
 FIXES: Final[Mapping[int, str]] = {
-    9: "compare the clocks: the certificate is not valid yet",
-    10: "renew the certificate of the service, which SIGHUP loads; or the clock of this machine is wrong",
-    62: "use an address that the certificate names",
-    64: "use an address that the certificate names",
+    9: "check the clocks of both machines: the certificate is not valid yet",
+    10: "renew the certificate of the service and send it SIGHUP, or correct this machine's clock",
+    62: "use an address that is in the certificate",
+    64: "use an address that is in the certificate",
 }
 """By OpenSSL's `X509_V_ERR` codes; all others: `TRUST`."""
 
@@ -171,7 +171,7 @@ def told(**names: str) -> Iterator[None]:
     except ServiceRefused as refusal:
         raise refused(refusal, names) from None
     except Unreachable as failure:
-        fix = "check the address, or --address URL"
+        fix = "check the address, or set it with --address URL"
         if isinstance(failure, Untrusted):
             fix = FIXES.get(failure.code, TRUST)
         text = f"the service cannot be reached: {failure}"
@@ -179,7 +179,7 @@ def told(**names: str) -> Iterator[None]:
     except NoIdentity as failure:
         width = max(map(len, failure.tried))
         lines = [f"  {kind.ljust(width)}  {outcome}" for kind, outcome in failure.tried.items()]
-        raise Failed(printable("\n".join(["no identity of this machine gave a token", *lines]))) from None
+        raise Failed(printable("\n".join(["no identity was found on this machine", *lines]))) from None
     except RequestInterrupted as stop:
         tell(what_continues(stop.method, stop.path))
         raise
@@ -189,20 +189,18 @@ def what_continues(method: str, path: str) -> str:
     """Say what the service does after Ctrl-C ended the wait for its answer."""
     segments = path.split("/")
     if segments[-1] == "login" or "creds" in segments[-2:-1] or "token" in segments[-2:-1]:
-        return f"the service removes what it created for {path}, since no one received it"
+        return f"the service revokes what it created for {path}, because no one received it"
     if path.startswith("sys/leases/revoke"):
         return "the service continues to revoke; cloudid status shows leases that it cannot revoke"
     if method in ("GET", "LIST"):
-        return f"nothing continues at the service: {path} was only read"
-    return f"the service may still carry out the change: cloudid read {path} shows it"
+        return f"the service was only reading {path}, so nothing has changed"
+    return f"the service may still make the change: check with cloudid read {path}"
 
 
 def refused(refusal: ServiceRefused, names: Mapping[str, str]) -> Failed:
     """Return the failure that reports a refusal: its texts, its cause, its fix, and the command that shows more."""
     if not refusal.errors:
-        return Failed(
-            f"the service answered {refusal.status}, without a reason: what stands in between may have answered"
-        )
+        return Failed(f"the service answered {refusal.status} without a reason: perhaps a proxy answered")
     codes = [*refusal.codes, *[""] * len(refusal.errors)]
     lines = [f"{text} ({code})" if code else text for text, code in zip(refusal.errors, codes, strict=False)]
     advice = filled_advice(

@@ -83,7 +83,7 @@ def creds(
     revoked as soon as the command exits, and its exit code is returned.
     """
     if sum((form is not None, output.is_json_requested, bool(command))) > 1:
-        raise click.UsageError("--env, --json and --exec exclude each other")
+        raise click.UsageError("--env, --json and --exec cannot be combined")
     if command:
         require_program(command)
     with told(role=role, mount=mount):
@@ -94,7 +94,7 @@ def creds(
         data = dict(answer.get("data") or {})
         data["tenant_id"] = data.get("tenant_id") or tenant
         if not data["tenant_id"]:
-            tell("the service did not return the tenant: give --tenant, or set AZURE_TENANT_ID")
+            tell("the service did not return the tenant: use --tenant, or set AZURE_TENANT_ID")
         issued = {name: str(data[name]) for name in AZURE if data.get(name)}
         unprintable = [name for name, value in issued.items() if not value.isprintable()]
         if (command or form) and unprintable:
@@ -134,6 +134,6 @@ def _end(service: Service, lease: str) -> None:
     try:
         service.write("sys/leases/revoke", {"lease_id": lease})
     except (ServiceRefused, Unreachable) as failure:
-        tell(f"warning: the lease {lease} is not ended yet: {failure}")
+        tell(f"warning: the lease {lease} is not revoked yet: {failure}")
     else:
-        tell(f"lease {lease} is ended")
+        tell(f"lease {lease} is revoked")

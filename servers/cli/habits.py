@@ -50,18 +50,18 @@ HABITS: Final = (
     Habit("lease lookup", "write sys/leases/lookup lease_id={1}"),
     Habit("lease renew", "write sys/leases/renew lease_id={1} {fields}"),
     Habit("lease revoke", "revoke {1}"),
-    Habit("operator init", answer="cloudid init --settings FILE, on the machine of the server"),
-    Habit("operator rekey", answer="cloudid rekey --settings FILE --new-key-file FILE, on the machine of the server"),
-    Habit("operator unseal", answer="nothing: the server opens its store with the key that its settings name"),
+    Habit("operator init", answer="cloudid init --settings FILE, on the server's machine"),
+    Habit("operator rekey", answer="cloudid rekey --settings FILE --new-key-file FILE, on the server's machine"),
+    Habit("operator unseal", answer="not needed: the server opens its store with the key that its settings name"),
     Habit("operator key-status", "read sys/key-status"),
     Habit("operator rotate", "write sys/rotate"),
-    Habit("operator raft", answer="cloudid backup --settings FILE TARGET, on the machine of the server"),
+    Habit("operator raft", answer="cloudid backup --settings FILE TARGET, on the server's machine"),
     Habit("login", "login --role={role} --mount=auth/{path}", "cloudid login --role ROLE"),
     Habit("unwrap", "write sys/wrapping/unwrap", "cloudid write sys/wrapping/unwrap token=-"),
     Habit("path-help", "read {1} --help-path"),
     Habit("server", answer="cloudid serve --settings FILE, or cloudid dev"),
     Habit("version", "--version"),
-    Habit("kv", answer="nothing: cloudid has no engine for static values"),
+    Habit("kv", answer="not available: cloudid has no key-value engine"),
 )
 """In the order of the reference, which prints them."""
 
@@ -140,7 +140,7 @@ def understood(words: Sequence[str]) -> list[str]:
         translated = line.filled(habit.becomes)
     except LookupError:
         instead = habit.answer or f"cloudid {habit.becomes}"
-        raise click.UsageError(f"cloudid has no command {habit.words!r}; instead: {instead}") from None
+        raise click.UsageError(f"cloudid has no command {habit.words!r}. Instead: {instead}") from None
     if sys.stderr.isatty():
         tell(f"that is: {shlex.join(['cloudid', *translated])}")
     return [*translated, *rest]

@@ -67,7 +67,7 @@ def login(
         auth = Service(address, watch=waiting).write(f"{mount}/login", identity.login(role)).get("auth") or {}
     token = Secret(str(auth.get("client_token") or ""))
     if not token:
-        raise Failed("the service answered no token")
+        raise Failed("the service returned no token")
     if command:  # takes the place of this process: it ends as it ends, and gets all signals
         try:
             os.execvpe(command[0], command, {**os.environ, **dict.fromkeys(TOKEN_VARIABLES, token.reveal())})
@@ -89,7 +89,7 @@ def login(
             }
         )
         for name in filter(os.environ.get, TOKEN_VARIABLES):
-            click.echo(f"{name} is set: it counts before the file", err=True)
+            click.echo(f"{name} is set, and takes precedence over the file", err=True)
 
 
 def _last_role(address: Address, mount: str) -> tuple[str, str]:

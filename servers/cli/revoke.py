@@ -54,9 +54,9 @@ def revoke(what: str, mount: str, wait: str, yes: bool, address: Address, output
     try:
         seconds = duration.seconds(wait)
     except ValueError:
-        raise click.UsageError("--wait is a duration, like 90s or 10m") from None
+        raise click.UsageError("--wait must be a duration, like 90s or 10m") from None
     if not what.strip("/"):
-        raise click.UsageError("name a role, a lease or a path: an empty word would be all of them")
+        raise click.UsageError("the argument is empty: name a role, a lease or a path")
     path = what.strip("/") if "/" in what else f"{mount}/{CREDS}/{what}"
     with told(**names_in(path)):
         service = service_with_token(address)
@@ -74,7 +74,7 @@ def revoke(what: str, mount: str, wait: str, yes: bool, address: Address, output
 def _revoke_lease(service: Service, lease_id: str, seconds: int, output: Output) -> int | None:
     """End one lease; how many are left, `None` if the token may not know."""
     if (known := _lease(service, lease_id)) == {}:
-        raise Failed(printable(f"there is no lease {lease_id}: it has ended, or its id is mistyped"))
+        raise Failed(printable(f"there is no lease {lease_id}: it has ended, or its id is wrong"))
     if known is None:
         service.write("sys/leases/revoke", {"lease_id": lease_id})  # answers when the lease has ended
         output.record({"lease": lease_id, "left": 0})
@@ -87,15 +87,17 @@ def _revoke_lease(service: Service, lease_id: str, seconds: int, output: Output)
 
 
 def _revoke_tokens(service: Service, path: str, output: Output, *, is_certain: bool) -> None:
-    question = f"End every token that was issued below {path}, and all leases of these tokens?"
+    question = f"Revoke all tokens that were issued below {path}, and all their leases?"
     if not is_certain:
         if not sys.stdin.isatty():
-            raise Failed(f"this ends every token that was issued below {path}, and all leases of these: add --yes")
+            raise Failed(
+                f"this revokes all tokens that were issued below {path}, and all their leases: add --yes to confirm"
+            )
         if not click.confirm(question, err=True):
             raise Failed("nothing was revoked")
     service.write(f"sys/leases/revoke-prefix/{path}", {"sync": False})
     output.record({"prefix": path})
-    tell(f"the tokens that were issued below {path} are revoked; their leases follow")
+    tell(f"the tokens that were issued below {path} are revoked, and their leases will be")
 
 
 def _revoke_prefix(service: Service, path: str, seconds: int, output: Output, *, is_role: bool) -> int | None:
@@ -104,7 +106,7 @@ def _revoke_prefix(service: Service, path: str, seconds: int, output: Output, *,
     if before == 0:
         if is_role:
             _require_role(service, path)
-        tell(f"there is no lease below {path}")
+        tell(f"there are no leases below {path}")
     service.write(f"sys/leases/revoke-prefix/{path}", {"sync": False})
     watched = _Watched(lambda: _count(service, path), lambda: _first_lease(service, path))
     left = _watch(watched, path, before or 0, seconds, output)
@@ -119,7 +121,7 @@ def _require_role(service: Service, path: str) -> None:
         service.read(f"{mount}/roles/{role}")
     except ServiceRefused as refusal:
         if refusal.status in (400, 404):
-            text = f"{mount} has no role {role}, and no lease of one; cloudid list {mount}/roles shows the roles"
+            text = f"{mount} has no role {role} and no leases of it; cloudid list {mount}/roles lists the roles"
             raise Failed(printable(text)) from None
 
 
@@ -183,10 +185,10 @@ def _watch(watched: _Watched, path: str, before: int, seconds: int, output: Outp
     reason = ""
     try:
         if before:
-            output.note(f"leases are revoked: {before}; Ctrl-C ends only the watching")
+            output.note(f"revoking {before} leases; Ctrl-C stops only the watching")
         while (left := watched.count()) and time.monotonic() - began < seconds:
             passed = time.monotonic() - began
-            show_progress(f"{left} of {max(before, left)} leases are left after {passed:.0f} s of at most {seconds} s")
+            show_progress(f"{left} of {max(before, left)} leases remain after {passed:.0f} s of at most {seconds} s")
             if not reason and (reason := watched.reason):
                 tell(f"Azure has not removed everything yet: {reason}")
             time.sleep(INTERVAL)
@@ -196,7 +198,7 @@ def _watch(watched: _Watched, path: str, before: int, seconds: int, output: Outp
     finally:
         show_progress("")
     if left is None:
-        tell("the token may not list sys/leases/lookup: the service continues, and what is left is not known")
+        tell("the service continues, but the token may not list sys/leases/lookup, so the remaining leases are unknown")
     return left
 
 
@@ -211,4 +213,4 @@ def _first_lease(service: Service, path: str) -> Mapping[str, Any]:
 def _continues(path: str, left: int | None) -> str:
     is_lease = path.split("/")[-3:-2] == [CREDS]
     show = f"write sys/leases/lookup lease_id={shlex.quote(path)}" if is_lease else f"list sys/leases/lookup/{path}"
-    return f"the service continues; leases that are left: {left or 'not known'}; cloudid {show} shows them"
+    return f"the service continues; remaining leases: {left or 'unknown'}; cloudid {show} shows them"

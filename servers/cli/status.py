@@ -157,7 +157,7 @@ def _health(service: Service) -> tuple[Mapping[str, Any], State]:
 def _token(service: Service) -> str:
     """What the token may, by its policies; empty where nobody can tell."""
     if not service.token:
-        return "none: what exactly a problem concerns is not shown"
+        return "none: only the codes of problems are shown"
     try:
         return ", ".join(service.read("auth/token/lookup-self")["data"]["policies"])
     except ServiceRefused as refusal:
@@ -189,7 +189,7 @@ def _seen(service: Service, read: Callable[[Service], Rows | NotRead]) -> Rows |
     except Unreachable as failure:
         return NotRead(f"failed: {failure}")
     except (KeyError, TypeError, AttributeError):
-        return NotRead("failed: the answer is not one of this service")
+        return NotRead("failed: the response is not from cloudid")
 
 
 def _stuck_leases(service: Service) -> Rows:

@@ -44,7 +44,10 @@ def trace(token: str, logs: Sequence[str], devices: Sequence[str], address: Addr
     if not sought:
         raise click.UsageError("the token is empty")
     if token != STDIN and token.startswith(TOKEN_PREFIXES):
-        tell("warning: the list of processes shows this token: give - in its place, and the token on standard input")
+        tell(
+            "warning: other users can see this token in the list of processes: use - and write the token to "
+            "standard input"
+        )
     hashes, failure = _hashes(service_of(address), sought, devices)
     found = Trace({sought, *hashes})
     for name in logs:
@@ -54,10 +57,10 @@ def trace(token: str, logs: Sequence[str], devices: Sequence[str], address: Addr
         except OSError as error:
             raise Unusable(f"{name} cannot be read: {error.strerror}") from None
     if failure and found.sees_hashes:
-        tell(f"warning: hashes in the logs were not looked for: {failure}")
+        tell(f"warning: hashed tokens in the logs were not searched: {failure}")
     if found.unread:
-        click.echo(f"warning: {found.unread} of {found.lines} lines are no entries", err=True)
-    output.rows([attrs.asdict(step) for step in found.steps], COLUMNS, "no request has it")
+        click.echo(f"warning: {found.unread} of {found.lines} lines are not entries", err=True)
+    output.rows([attrs.asdict(step) for step in found.steps], COLUMNS, "no request used the token")
     output.note(f"{len(found.steps)} requests in {found.lines} lines")
 
 

@@ -79,7 +79,10 @@ def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
                 raise Failed(printable(f"nothing was written: the path has no field {', '.join(unknown)}"))
             for name, known in sorted(fields_at(path, operation).items()):
                 if name in shown and is_secret(known):  # whoever lists processes or reads the shell's history sees it
-                    tell(f"warning: {name} is a secret, and others see these words: use {name}=- or {name}=@FILE")
+                    tell(
+                        f"warning: {name} is a secret, and other users can see the command line: use {name}=- "
+                        f"or {name}=@FILE"
+                    )
             route = route_at(path, operation)
             service = service_of(address) if route is not None and route.public else service_with_token(address)
             with told(mount=mount_of(path), path=path):
@@ -200,7 +203,7 @@ def _value(answer: Mapping[str, Any], field: str) -> object:
     known = (answer.get("auth") or {}).get(OF_VAULT.get(field, ""))
     if known is not None:
         return known
-    raise Failed(printable(f"the answer has no {field}"))
+    raise Failed(printable(f"the response has no {field}"))
 
 
 def _show_to_person(answer: Mapping[str, Any], output: Output) -> None:
@@ -218,4 +221,4 @@ def _show_to_person(answer: Mapping[str, Any], output: Output) -> None:
         if members:
             output.record(members)
         else:
-            output.note("done" if answer.get("data") is None else "there is nothing")
+            output.note("done" if answer.get("data") is None else "nothing found")

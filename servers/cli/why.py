@@ -42,7 +42,7 @@ def why(
     if last:
         return _why_last(role or "", mount, address, output)
     if not role:
-        raise click.UsageError("give --role NAME, or --last")
+        raise click.UsageError("--role NAME or --last is required")
     with told(role=role, mount=mount):
         identity = identify()
         source = "" if identity.kind == GIVEN else CALLER  # the owner of a given token may be elsewhere
@@ -64,7 +64,7 @@ def _why_last(role: str, mount: str, address: Address, output: Output) -> int:
         if refusal["mount"].strip("/") == mount:
             data = {**refusal, "verdict": REFUSED}
             return _show("any role", mount, data, (), output, _who(refusal, "a token that the mount did not accept"))
-    raise Failed("no refusal is remembered: each node remembers its own logins")
+    raise Failed("no refused login is stored: each node stores only its own logins")
 
 
 def _who(login: Mapping[str, Any], who: str) -> str:

@@ -39,7 +39,7 @@ def read_words(words: Iterable[str]) -> tuple[dict[str, Any], set[str]]:
             fields |= _object(stdin("fields, as a JSON object") if word == STDIN else _content(word[1:]))
             continue
         if not is_field or not name:
-            raise click.UsageError("fields are NAME=VALUE, NAME=@FILE, NAME=-, or - for a JSON object")
+            raise click.UsageError("fields must be NAME=VALUE, NAME=@FILE, NAME=-, or - for a JSON object")
         if value == STDIN:
             value = stdin(name)
             if not value:  # as behind a program that failed
@@ -85,7 +85,7 @@ def _once() -> Callable[[str], str]:
     def read(name: str) -> str:
         nonlocal was_read
         if was_read:
-            raise click.UsageError("standard input is read once")
+            raise click.UsageError("only one field can be read from standard input")
         was_read = True
         return _bounded(read_stdin(name, LONGEST + 1), "standard input")
 
@@ -113,5 +113,5 @@ def _object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise Failed("what stands for all fields must be a JSON object")
+        raise Failed("the fields must be a JSON object")
     return found

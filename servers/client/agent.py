@@ -128,7 +128,7 @@ class Agent:
             try:
                 self.service.write("auth/token/revoke-self", {})
             except FAILURES as failure:
-                self.tell(f"the token is not revoked, it ends by itself: {reason(failure)}")
+                self.tell(f"the token is not revoked, but will expire: {reason(failure)}")
 
     def _keep(self, one: Kept) -> None:
         try:
@@ -146,7 +146,7 @@ class Agent:
             done = "renewed" if is_renewed else "issued"
             attempts = "attempt" if one.failures == 1 else "attempts"
             recovered = f" after {one.failures} failed {attempts}" if one.failures else ""
-            lasting = f"valid for {one.valid_for:.0f} seconds" if one.valid_for else "valid without an end"
+            lasting = f"valid for {one.valid_for:.0f} seconds" if one.valid_for else "valid without expiry"
             self.tell(f"{one.source}: {done}{recovered}, {lasting}")
             one.failures = 0
 
@@ -174,7 +174,7 @@ class Agent:
         if not data.keys() & {*PLAIN} or not all(
             isinstance(each, str) and each.isascii() and each.isprintable() for each in data.values()
         ):
-            raise Malformed("the service answered nothing that can be kept")
+            raise Malformed("the service returned no usable credentials")
         if "client_secret" in data and self.tenant:
             data.setdefault("tenant_id", self.tenant)
         for file in one.files:
@@ -191,7 +191,7 @@ class Agent:
         body = self.identify().login(self.role)
         auth = _part(evolve(self.service, token=Secret()).write(f"{self.mount}/login", body), "auth")
         if not auth.get("client_token"):
-            raise Malformed("the service answered no token")
+            raise Malformed("the service returned no token")
         return auth
 
     def _asked(self, one: Kept) -> dict[str, Any]:
@@ -238,12 +238,12 @@ def reason(failure: CloudidError) -> str:
 def _part(answer: Mapping[str, Any], name: str) -> dict[str, Any]:
     found = answer.get(name)
     if not isinstance(found, dict):
-        raise Malformed(f"the service's answer has no {name}")
+        raise Malformed(f"the service's response has no {name}")
     return found
 
 
 def _seconds(answer: Mapping[str, Any]) -> float:
     seconds = answer.get("lease_duration")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds < 0:
-        raise Malformed("the service does not say how long it lasts")
+        raise Malformed("the service did not return the lease duration")
     return float(seconds)

@@ -36,14 +36,14 @@ def key_of(challenge: str, folder: Path) -> Secret:
     """The key in the file that a challenge names, if it is one of the agent's. Raises `ChallengeRefused`."""
     named = _CHALLENGE.fullmatch(challenge.strip())
     if named is None:
-        raise ChallengeRefused("the agent's challenge names no file")
+        raise ChallengeRefused("the agent's challenge does not name a file")
     path = named[1]
     if path.rpartition("/")[0] != str(folder) or not path.endswith(".key"):
-        raise ChallengeRefused(f"the agent's challenge names a file that is no key in {folder}: it was not read")
+        raise ChallengeRefused(f"the agent's challenge names a file that is not a key in {folder}: it was not read")
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ChallengeRefused("the agent's key is no regular file: it was not read")
+                raise ChallengeRefused("the agent's key is not a regular file: it was not read")
             key = file.read(LARGEST_KEY + 1)
     except PermissionError:
         raise ChallengeRefused(
@@ -56,4 +56,4 @@ def key_of(challenge: str, folder: Path) -> Secret:
     try:
         return Secret(key.decode("ascii").strip())
     except UnicodeDecodeError:
-        raise ChallengeRefused("the agent's key is no text: it was not sent") from None
+        raise ChallengeRefused("the agent's key is not text: it was not sent") from None

@@ -24,7 +24,11 @@ class NoSuchCommand(CloudidError):
     """The command cannot be started."""
 
     def __init__(self, command: Sequence[str], error: OSError | ValueError) -> None:
-        reason = error.strerror if isinstance(error, OSError) else "a word of it has a character that no command takes"
+        reason = (
+            error.strerror
+            if isinstance(error, OSError)
+            else ("an argument has a character that commands cannot contain")
+        )
         self.is_there = not isinstance(error, FileNotFoundError)
         """Whether there is such a file, which is no program or not this user's to run."""
         super().__init__(f"the command cannot be started: {command[0]}: {reason}")

@@ -198,7 +198,7 @@ def _exchange(here: Surroundings, resource: str, client_id: str, proof: Mapping[
     authority = authority if "://" in authority else f"https://{authority}"
     if not web.is_private(authority):
         raise NoToken(
-            "AZURE_AUTHORITY_HOST must begin with https://: the proof of the identity would travel in the clear"
+            "AZURE_AUTHORITY_HOST must begin with https://, or the identity's credential would be sent unencrypted"
         )
     form = {"grant_type": "client_credentials", "client_id": client_id, **proof, "scope": f"{resource}/.default"}
     request = HttpRequest(
@@ -227,7 +227,8 @@ def _of_arc(here: Surroundings, resource: str, client_id: str) -> Secret:
     token = _token_in(answered, key.reveal())
     if client_id and str(web.document(answered).get("client_id", "")).lower() != client_id.lower():
         raise NoToken(
-            "the agent gave the token of another identity than AZURE_CLIENT_ID: older ones know only the system's"
+            "the agent returned a token of a different identity than AZURE_CLIENT_ID: older agents know "
+            "only the system-assigned identity"
         )
     return token
 
@@ -238,7 +239,7 @@ def _of_virtual_machine(here: Surroundings, resource: str, client_id: str) -> Se
         try:
             socket.create_connection((parts.hostname, parts.port or 80), PROBE_TIMEOUT).close()
         except OSError:
-            raise NoToken(f"nobody answers at {parts.hostname}: this is no virtual machine of Azure") from None
+            raise NoToken(f"no response from {parts.hostname}: this is not an Azure VM") from None
     return _token_in(_ask_platform(here, Platform(here.metadata_address).ask(resource, client_id)))
 
 
@@ -274,27 +275,27 @@ def _reason(response: HttpResponse, *secrets: str) -> str:
 
 VIRTUAL: Final = Kind(
     "vm",
-    "a virtual machine, or an instance of a scale set: its metadata service at 169.254.169.254",
+    "a virtual machine, or an instance of a scale set, with its metadata service at 169.254.169.254",
     (),
     _of_virtual_machine,
 )
 KINDS: Final = (
     Kind(
         "client-secret",
-        "an application, by its secret",
+        "a program with a client secret",
         ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"),
         _by_client_secret,
     ),
     Kind(
         "aks",
-        "a pod with workload identity: the token that Kubernetes writes is exchanged",
+        "a pod with workload identity, which exchanges the token from Kubernetes",
         ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE"),
         _by_federated_token,
     ),
     Kind("app-service", "an App Service, or a function", ("IDENTITY_ENDPOINT", "IDENTITY_HEADER"), _of_app_service),
     Kind(
         "arc",
-        "a server that Azure Arc manages: its agent, where it is installed",
+        "a server that Azure Arc manages, with its agent installed",
         ("IDENTITY_ENDPOINT", "IMDS_ENDPOINT"),
         _of_arc,
         lambda here: not here.variable("IDENTITY_ENDPOINT") and arc.AGENT.exists(),

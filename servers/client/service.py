@@ -105,11 +105,11 @@ class Address:
                 raise SettingsRefused(f"{variable(name)} must {rule}") from None
 
         if said("NAMESPACE") not in ROOT_NAMESPACES:
-            raise SettingsRefused("this service has no namespaces: unset VAULT_NAMESPACE")
+            raise SettingsRefused("cloudid has no namespaces: unset VAULT_NAMESPACE")
         url = (given or said("ADDR") or remembered or DEFAULT_ADDRESS).rstrip("/").removesuffix("/v1")
         if not is_address(url):
             source = "--address" if given else variable("ADDR")
-            raise SettingsRefused(f"{source} must be an address, like https://cloudid.example:8200")
+            raise SettingsRefused(f"{source} must be a URL, like https://cloudid.example:8200")
         skips = read("SKIP_VERIFY", "be true or false", lambda text: coercion.boolean(text or False))
         seconds = read(
             "CLIENT_TIMEOUT",
@@ -120,8 +120,8 @@ class Address:
         if skips:
             tls.check_hostname = False
             tls.verify_mode = ssl.CERT_NONE
-        insecure = "its certificate is not verified" if skips else "" if web.is_private(url) else "it is not https"
-        warnings = (f"tokens are not safe on their way to the service: {insecure}",) if insecure else ()
+        insecure = "the certificate is not verified" if skips else "" if web.is_private(url) else "the URL is not https"
+        warnings = (f"tokens are not protected on their way to the service: {insecure}",) if insecure else ()
         return cls(url, tls, seconds or DEFAULT_TIMEOUT, warnings)
 
 
@@ -217,7 +217,7 @@ def _read(response: HttpResponse, path: str) -> dict[str, Any]:
     document = web.document(response)
     if 200 <= response.status < 300:
         if response.body and not document:
-            raise web.Unreachable("what answers there is another service")
+            raise web.Unreachable("a different service answers at this address")
         return document
     said = (document.get(name) for name in ("errors", "codes"))
     errors, codes = (tuple(map(str, each)) if isinstance(each, list) else () for each in said)

@@ -66,11 +66,11 @@ def find_token(variables: Mapping[str, str], url: str, warn: Callable[[str], Non
         return _checked(_read(home(variables) / THEIRS, is_ours=False), THEIRS)
     path = home(variables) / OURS
     if not login.address:
-        warn(f"{path} does not say which address issued its token: run cloudid login, which notes it")
+        warn(f"{path} does not contain the address that issued its token: run cloudid login, which stores it")
     elif not is_same_address(login.address, url):
         raise TokenOfAnotherAddress(
-            f"the token in {path} was issued by {login.address} and is not sent to {url}: log in there with "
-            f"{typed('cloudid', 'login', '--address', url)}, or leave the address out"
+            f"the token in {path} was issued by {login.address} and is not sent to {url}: log in there "
+            f"with {typed('cloudid', 'login', '--address', url)}, or omit the address"
         )
     return login.token
 
@@ -142,5 +142,7 @@ def _read(path: Path, *, is_ours: bool) -> str:
 
 def _checked(text: str, source: str) -> Secret:
     if not (text.isascii() and text.isprintable()):
-        raise TokenFileRefused(f"{source} holds something else than a token: a line break, or a letter that none has")
+        raise TokenFileRefused(
+            f"{source} does not hold a token: it has a line break, or a character that tokens cannot have"
+        )
     return Secret(text)

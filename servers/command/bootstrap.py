@@ -301,7 +301,7 @@ def _replaced(environments: Sequence[str]) -> str:
     if not environments:
         return ""
     tables = ", ".join(f"[clouds.{name}]" for name in environments)
-    return f"warning: {tables} of the settings file is not used, because --dev starts a simulated cloud\n"
+    return f"warning: {tables} of the settings file is ignored, because --dev starts a simulated Azure\n"
 
 
 def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload) -> Setup:
@@ -398,7 +398,7 @@ def database(server: ServerSettings) -> tuple[ModuleType, Any]:
         else:
             from ..stores import postgres as engine  # psycopg is optional
     except ImportError:
-        needs = "etcd needs a client" if server.is_in_etcd else "a database needs libpq"
+        needs = "etcd needs a client" if server.is_in_etcd else "PostgreSQL needs libpq"
         extra = "etcd" if server.is_in_etcd else "postgres"
         raise SettingsError(f"a store in {needs}: pip install 'cloudid[{extra}]'") from None
     password = _password(server)

@@ -50,7 +50,7 @@ class Validity:
         """What it is, and what to do about it if it needs somebody."""
         if self.starts > datetime.now(UTC):
             return f"{self.path}, from {_shown(self.starts)}: it is not valid yet, or the clock is wrong"
-        return f"{self.path}, until {_shown(self.ends)}" + ": renew it, SIGHUP loads it" * self.needs_somebody
+        return f"{self.path}, until {_shown(self.ends)}" + ": renew it and send SIGHUP" * self.needs_somebody
 
 
 def _shown(time: datetime) -> str:
@@ -59,7 +59,7 @@ def _shown(time: datetime) -> str:
 
 NO_PEM: Final = "a file is damaged, or not in PEM form, or does not hold a certificate and its key"
 REASONS: Final = {
-    "KEY_VALUES_MISMATCH": "the key is not the one of the certificate; tls_key must name the key that it was made with",
+    "KEY_VALUES_MISMATCH": "the key does not belong to the certificate: set tls_key to the certificate's key",
     "BAD_DECRYPT": "the key is encrypted; store it without a passphrase, readable only by the server's user",
 }
 """What OpenSSL's reasons mean, and what to do; all others: `NO_PEM`."""

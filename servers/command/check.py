@@ -101,10 +101,15 @@ def _environment(file: SettingsFile) -> Found:
     for form in FORMS:
         effective(form(), given)
     used = sorted(known & set(given))
-    yield OK, f"configurations take {', '.join(used)}" if used else "no variable changes a configuration"
+    yield (
+        OK,
+        (f"variables that change configurations: {', '.join(used)}")
+        if used
+        else ("no variable changes a configuration"),
+    )
     for name in sorted(set(given) - known):
         for meant in get_close_matches(name, known, 1, LIKE):
-            yield NOTE, f"{name} has no effect: is {meant} meant?"
+            yield NOTE, f"{name} has no effect; did you mean {meant}?"
     Proxies.of(file.server, Platform.of(file.server.metadata_address, os.environ).addresses)
 
 
@@ -112,7 +117,7 @@ def _listen(file: SettingsFile) -> Found:
     server = file.server
     yield _address(server.listen, f"{server.scheme}://{server.listen}")
     if server.metrics_listen:
-        yield _address(server.metrics_listen, f"{server.metrics_listen}, for metrics alone")
+        yield _address(server.metrics_listen, f"{server.metrics_listen}, only for metrics")
 
 
 def _address(listen: str, text: str) -> Result:
@@ -120,7 +125,7 @@ def _address(listen: str, text: str) -> Result:
         for listener in bind(listen):
             listener.close()
     except AddressTaken:
-        return NOTE, f"{text}: a process listens there, perhaps the server of these settings; another cannot start"
+        return NOTE, f"{text}: already in use, perhaps by the server with these settings"
     return OK, text
 
 
@@ -131,15 +136,15 @@ def _store(file: SettingsFile) -> Found:
         return
     store = Path(server.store)
     if not store.parent.is_dir():
-        yield WRONG, f"the folder {store.parent} does not exist: make it, for the server's user only"
+        yield WRONG, f"the folder {store.parent} does not exist: create it, accessible only to the server's user"
     elif not os.access(store.parent, os.W_OK | os.X_OK):
-        yield WRONG, f"the folder {store.parent} cannot be written: SQLite makes files beside the store"
+        yield WRONG, f"the folder {store.parent} is not writable: SQLite creates files beside the store"
     elif not store.exists():
         yield WRONG if is_store_lost(server) else NOTE, absent_store(server)
     elif not store.is_file():
-        yield WRONG, f"{server.store_name} is no file: name one"
+        yield WRONG, f"{server.store_name} is not a file: name a file"
     elif not os.access(store, os.R_OK | os.W_OK):
-        yield WRONG, f"{server.store_name} cannot be read and written by this user"
+        yield WRONG, f"{server.store_name} is not readable and writable by this user"
     else:
         yield OK, server.store_name
     if store.parent.is_dir():
@@ -189,21 +194,30 @@ def _why_unconnected(url: str) -> str:
 def _master_key(file: SettingsFile) -> Found:
     server, key_file = file.server, master_key.key_file(file.server)
     if key_file and not (key_file.exists() or server.is_in_database or Path(server.store).exists()):
-        yield NOTE, f"{key_file} does not exist yet: init makes it"
+        yield NOTE, f"{key_file} does not exist yet: init creates it"
         return
     known = master_key.find(server)
-    place = str(key_file or "given by the environment, a command or the service manager")
+    place = str(key_file or "from the environment, a command or the service manager")
     if server.is_in_database or not Path(server.store).exists():
         yield OK, place
         return
     try:
         opened = open_entry(file.settings(known), glance(Path(server.store), keys.RING, server.store_name))
     except Refused as refusal:
-        yield WRONG, f"{place}: {refusal}: name the key of {server.store_name}; after rekey --finish it is the new one"
+        yield (
+            WRONG,
+            (f"{place}: {refusal}: name the key of {server.store_name}, which after rekey --finish is the new one"),
+        )
     else:
         yield OK, f"{place}; it opens {server.store_name}"
         if others := len(opened.root_keys) - 1:
-            yield NOTE, f"{others} more master key{'s' * (others > 1)} can open it: finish the change by rekey --finish"
+            yield (
+                NOTE,
+                (
+                    f"{others} more master key{'s' * (others > 1)} can open it: run rekey --finish to complete "
+                    "the change"
+                ),
+            )
 
 
 def _certificate(file: SettingsFile) -> Found:
@@ -214,7 +228,7 @@ def _certificate(file: SettingsFile) -> Found:
     tls_context(server)
     validity = Validity.of(server.tls_certificate)
     if validity is None:
-        yield NOTE, f"{server.tls_certificate}: nobody can tell when it ends: it is in a form that OpenSSL alone reads"
+        yield NOTE, f"{server.tls_certificate}: its expiry is unknown, because only OpenSSL can read its format"
     else:
         yield WRONG if validity.is_wrong else NOTE if validity.needs_somebody else OK, str(validity)
     yield from _only_for_owner(server.tls_key)
@@ -229,7 +243,7 @@ def _permissions(file: SettingsFile) -> Found:
     for folder in sorted(folders):
         mode = _mode(folder)
         if mode & 0o022 and not mode & 0o1000:
-            yield UNSAFE, f"others may replace files in {folder} (mode {mode:04o}): run chmod go-w {folder}"
+            yield UNSAFE, f"other users can replace files in {folder} (mode {mode:04o}): run chmod go-w {folder}"
     if server.store_password_file:
         yield from _only_for_owner(server.store_password_file)
 
@@ -241,9 +255,9 @@ def _audit(file: SettingsFile) -> Found:
         path = device.options.get("file_path", "")
         folder = os.path.dirname(path)
         if is_new and folder in server.audit_folders and not os.path.exists(folder):
-            yield NOTE, f"the folder of {path} does not exist yet: init makes it"
+            yield NOTE, f"the folder of {path} does not exist yet: init creates it"
         elif path.startswith("/") and not os.access(folder, os.W_OK | os.X_OK):
-            yield WRONG, f"the folder of {path} does not exist or cannot be written"
+            yield WRONG, f"the folder of {path} does not exist or is not writable"
         elif path.startswith("/") and (reason := _why_no_log(path)):
             yield WRONG, f"{path} of {device.name} {reason}"
         else:
@@ -253,7 +267,7 @@ def _audit(file: SettingsFile) -> Found:
         if os.path.isdir(folder):
             yield from _free_space(folder)
     if not file.audit:
-        yield NOTE, "the settings declare no device: GET sys/audit lists those that requests made"
+        yield NOTE, "the settings declare no device: cloudid read sys/audit lists those that requests enabled"
     command = server.audit_checkpoint_command
     if command and not shutil.which(command[0]):
         yield WRONG, f"the program {command[0]} of audit_checkpoint_command cannot be found"
@@ -266,13 +280,13 @@ def _why_no_log(path: str) -> str:
     mode = os.lstat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):
         return "is not a file: name one that is"
-    return "" if os.access(path, os.R_OK | os.W_OK) else "cannot be read and written by this user: change its mode"
+    return "" if os.access(path, os.R_OK | os.W_OK) else "is not readable and writable by this user: change its mode"
 
 
 def _tracing(file: SettingsFile) -> Found:
     if file.server.tracing:
         tracing_class()
-        yield OK, "spans go where the OTEL_* variables say"
+        yield OK, "spans are exported as the OTEL_* variables configure"
 
 
 def _publication(file: SettingsFile) -> Found:
@@ -282,11 +296,11 @@ def _publication(file: SettingsFile) -> Found:
         return
     if "://" in place:
         credential_in(credential_file)
-        yield OK, f"{place}; it was not asked"
+        yield OK, f"{place}; not contacted"
     elif os.access(place, os.W_OK | os.X_OK):
         yield OK, place
     else:
-        yield WRONG, f"the folder {place} does not exist or cannot be written: make it, where the web server serves it"
+        yield WRONG, f"the folder {place} does not exist or is not writable: create it where the web server serves it"
     if credential_file:
         yield from _only_for_owner(credential_file)
 
@@ -298,7 +312,7 @@ def _folder(file: SettingsFile) -> Found:
 
 def _only_for_owner(path: str) -> Found:
     if mode := _mode(path) & OTHERS:
-        yield UNSAFE, f"others may read or write {path} (mode {mode:04o}): run chmod 600 {path}"
+        yield UNSAFE, f"other users can read or write {path} (mode {mode:04o}): run chmod 600 {path}"
 
 
 def _mode(path: str) -> int:

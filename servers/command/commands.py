@@ -136,12 +136,13 @@ def serve(
     settings = settings if is_dev else found_settings(settings)
     if not is_dev and settings is None:
         raise click.UsageError(
-            f"--settings FILE is needed: {VARIABLE} is not set, and no {HERE} is here; to try things out, use dev"
+            f"--settings FILE is required, because {VARIABLE} is not set and there is no {HERE} here; to "
+            "try cloudid, run cloudid dev"
         )
     if root_token and not is_dev:
         raise click.UsageError("--root-token is for --dev only")
     if workers > 1 and is_dev:
-        raise click.UsageError("--workers needs a store that processes share, which --dev does not have")
+        raise click.UsageError("--workers needs a shared store, which --dev does not have")
     token = root_token or Secret()
     options = Options(is_dev=is_dev, settings=settings, root_token=token, listen=listen, provider=provider)
     if workers > 1:
@@ -195,8 +196,8 @@ def _serve_with_workers(options: Options, count: int, program: Server) -> int:
     server = file.server
     if not server.is_in_database:
         raise SettingsError(
-            "several workers need a store that processes can share: etcd or a PostgreSQL database, as in "
-            '[server] store = "postgresql://USER@HOST/DATABASE"'
+            "several workers need a store in PostgreSQL or etcd, such as [server] store = "
+            '"postgresql://USER@HOST/DATABASE"'
         )
     sockets, metrics_sockets = bind(server.listen), bind(server.metrics_listen)
     url = url_of(server, *sockets[0].getsockname()[:2])
@@ -239,7 +240,7 @@ def init(settings: Path, new_root_token: bool, accept_restore: bool, output: Out
     file = read_settings(settings)
     if accept_restore:
         if not file.server.is_in_etcd:
-            raise SettingsError("--accept-restore is for stores in etcd: no other store is tied to its cluster")
+            raise SettingsError("--accept-restore is only for stores in etcd")
         with closing(open_store(file.server, accepts_restore=True)) as store:
             _server().perform(lambda host: run(is_initialised(), host), store)
         return
@@ -262,7 +263,7 @@ async def _show_root_token(file: SettingsFile, shown: Format, *, is_new: bool) -
         root_token = await initialise(file.settings(master_key.find_or_make(file.server)))
     elif await was_root_token_shown():
         raise SettingsError(
-            f"{file.server.store_name} is already initialised; for a lost root token: init --new-root-token"
+            f"{file.server.store_name} is already initialised; if the root token is lost, run init --new-root-token"
         )
     else:
         raise SettingsError(
@@ -281,7 +282,7 @@ async def _show_root_token(file: SettingsFile, shown: Format, *, is_new: bool) -
 def _what_was_made(server: ServerSettings) -> str:
     """Say what `init` prepared, and what to keep: without the key no copy of the store can be opened."""
     key_file = master_key.key_file(server)
-    place = f"in {key_file.absolute()}: keep a copy apart from copies of the store" if key_file else "not in a file"
+    place = f"in {key_file.absolute()}: back it up, but not together with the store" if key_file else "not in a file"
     return f"initialised: {server.store_name}\nmaster key: {place}\n"
 
 
@@ -298,7 +299,8 @@ def backup(settings: Path, target: Path, output: Output) -> None:
     server = read_settings(settings).server
     if server.is_in_database:
         raise SettingsError(
-            "backup is for SQLite stores; a database has its own tools, such as pg_dump or etcdctl snapshot save"
+            "backup is only for SQLite stores; for a database, use its own tools, such as pg_dump or "
+            "etcdctl snapshot save"
         )
     store = Path(server.store)
     if glance(store, keys.RING, server.store_name) is None:
@@ -320,7 +322,9 @@ def compact_store(settings: Path, output: Output) -> None:
     """
     server = read_settings(settings).server
     if server.is_in_database:
-        raise SettingsError("compact is for SQLite stores; a database does it itself, or by VACUUM or etcdctl defrag")
+        raise SettingsError(
+            "compact is only for SQLite stores; for a database, use its own tools, such as VACUUM or etcdctl defrag"
+        )
     before, after = compact(Path(server.store), server.store_name)
     text = f"{server.store_name}: {before} bytes before, {after} bytes after"
     output.text(text, {"store": server.store_name, "bytes_before": before, "bytes_after": after})
@@ -353,10 +357,10 @@ def rekey(
     elif new_key_command is not None:
         new = master_key.from_command(new_key_command)
     if new == known.master_key:
-        raise SettingsError("this is the master key of the settings already: name another")
+        raise SettingsError("this is already the master key of the settings: name a different one")
     if new is None:
         key_file = master_key.key_file(file.server)
-        place = f"in {key_file}" if key_file else "that environment, command or service manager gives"
+        place = f"in {key_file}" if key_file else "from the environment, command or service manager"
         told = f"only the master key {place} opens the store now; older copies of the store may need another"
     else:
         told = "both master keys open the store; name the new one in the settings, restart, then run rekey --finish"
@@ -372,8 +376,8 @@ async def _drop_other_master_keys(file: SettingsFile, known: Settings) -> None:
         others = await nodes_with_other_master_keys(known)
         if others:
             raise SettingsError(
-                f"servers still use another master key: {', '.join(others)}: restart them with the key of the "
-                "settings; one that was killed counts for two minutes"
+                f"servers still use another master key: {', '.join(others)}: restart them with the key of "
+                "the settings; a killed server is counted for two minutes"
             )
     await drop_other_master_keys(known)
 
@@ -397,7 +401,7 @@ def copy_store(settings: Path, target: Path, output: Output) -> None:
     except SettingsError:
         master_keys = set()
     if len(master_keys) != 1:
-        raise SettingsError("both settings files must name the same master key: it opens what is copied")
+        raise SettingsError("both settings files must name the same master key")
     with (
         closing(open_store(files[0].server, is_exclusive=True)) as source,
         closing(open_store(files[1].server, is_new=True, is_exclusive=True)) as other,

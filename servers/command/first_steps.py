@@ -66,29 +66,30 @@ def guide(url: str, root_token: Secret, provider: str) -> str:
     """What to type next where `prepare` has run: a login, credentials and their end, a refusal. For a POSIX shell."""
     identity = f"{METADATA}={provider}/machines"
     return f"""
-The role {MACHINE} admits the machines of one resource group, the role reader lends credentials. In another terminal:
+The auth role {MACHINE} admits the machines of one resource group. The engine role reader issues Azure credentials.
+In another terminal, run:
 
 {_definition()}  export CLOUDID_ADDR={url} {identity}/{MACHINE}
   cloudid status
   cloudid login --role {MACHINE}
   cloudid creds reader
-  cloudid creds reader --exec sh -c 'echo "lent to this command alone: $AZURE_CLIENT_ID"'
+  cloudid creds reader --exec sh -c 'echo "only for this command: $AZURE_CLIENT_ID"'
   curl -s {provider}/simulator/ledger
   export CLOUDID_TOKEN={root_token.reveal()}
   {identity}/{STRANGER} cloudid why --role {MACHINE}
 
-Or look at it, with the root token: {url}/ui/
+You can also open {url}/ui/ and sign in with the root token.
 
-The machine {MACHINE} logs in. Credentials live {LEASE_SECONDS} s, or as long as the command that they are lent to; the
-ledger shows that all of them are removed from the cloud. The last line says why another machine of the same name is
-refused.
+The machine {MACHINE} logs in. Its credentials are valid for {LEASE_SECONDS} s, or until the command that uses them
+ends. The ledger shows that all of them are deleted from Azure. The last line explains why the login of another machine
+with the same name is refused.
 """
 
 
 def addresses(url: str, root_token: Secret, provider: str) -> str:
     """What to type next where nothing was prepared. For a POSIX shell."""
     return f"""
-Next, in another terminal:
+In another terminal, run:
 
 {_definition()}  export CLOUDID_ADDR={url} CLOUDID_TOKEN={root_token.reveal()} SIMULATOR={provider}
   cloudid status

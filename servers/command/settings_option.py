@@ -33,14 +33,16 @@ def found_settings(given: Path | None) -> Path | None:
     except OSError:
         return None
     if state.st_uid not in (0, os.geteuid()) or state.st_mode & WRITABLE_BY_ALL:
-        raise SettingsError(f"{HERE.absolute()} can be written by others: to use it, name it with --settings")
+        raise SettingsError(f"other users can write to {HERE.absolute()}: to use it, name it with --settings")
     return HERE
 
 
 def _required(ctx: click.Context, option: click.Parameter, given: Path | None) -> Path | None:
     settings = found_settings(given)
     if settings is None and not ctx.resilient_parsing:
-        raise click.UsageError(f"--settings FILE is needed: {VARIABLE} is not set, and no {HERE} is here", ctx)
+        raise click.UsageError(
+            f"--settings FILE is required, because {VARIABLE} is not set and there is no {HERE} here", ctx
+        )
     return settings
 
 

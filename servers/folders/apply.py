@@ -69,7 +69,7 @@ class Plan:
         for change in self.changes:
             yield from change.rows()
         for path in self.removed:
-            yield {"path": path, "field": "", "is": "(made by this folder)", "becomes": "(removed)"}
+            yield {"path": path, "field": "", "is": "(created by this folder)", "becomes": "(removed)"}
 
 
 def plan(
@@ -122,14 +122,15 @@ def _made(service: Service, source: Source) -> frozenset[str]:
     """The paths of what a folder has made. Raises `FolderRefused` if a folder at another place has its id."""
     folder_id = source.id or read_id(source.folder)
     if folder_id and not is_folder_id(folder_id):
-        raise FolderRefused("the id of a folder is 32 hexadecimal digits in lower case")
+        raise FolderRefused("the id of a folder must be 32 lowercase hexadecimal digits")
     made: set[str] = set()
     if folder_id and (found := asked(service, "GET", f"{APPLIED}/{folder_id}")):
         data = found["data"]
         if (data["path"], data["host"]) != (source.path, source.host) and not source.adopts:
             raise FolderRefused(
-                f"a folder at another place has the id of {source.folder}: {data['path']} on {data['host']}. If the "
-                "folder was moved, adopt what it made: --adopt. If it is a copy, remove its file .cloudid-folder"
+                f"a folder in a different place has the id of {source.folder}: {data['path']} on "
+                f"{data['host']}. If you moved the folder, take over its objects with --adopt. If it is a "
+                "copy, remove its file .cloudid-folder"
             )
         made.update(data["paths"])
     if source.adopts and (former := asked(service, "GET", f"{APPLIED}/{source.former}")):

@@ -19,7 +19,7 @@ from .secrets import Secrets
 
 NEW: Final = "(new)"
 SECRET: Final = "(secret)"
-OTHERS: Final[Mapping[str, str]] = {OTHER: "(another)", MADE_HERE: "(made by the service)"}
+OTHERS: Final[Mapping[str, str]] = {OTHER: "(another)", MADE_HERE: "(rotated by the service)"}
 WRITTEN_BY_FOLDER: Final = "applied"
 REPLACE: Final = "replace_root_secret"
 NOT_FOUND: Final = "_not_found"
@@ -92,7 +92,7 @@ def _change(service: Service, declared: Declared, secrets: Secrets) -> Change | 
         return None
     is_fixed = declared.parent == AUDIT or (declared.is_mount and any(each.name == TYPE for each in different))
     if is_fixed and not is_new:
-        raise FolderRefused(f"{declared.path}: what is there is another one, and cannot be changed: delete it first")
+        raise FolderRefused(f"{declared.path}: the existing object is different and cannot be changed: delete it first")
     return Change(declared, is_new, different)
 
 
@@ -110,7 +110,9 @@ def _secrets(service: Service, declared: Declared, names: Iterable[str], secrets
     """The secrets that were not applied last, by what the service says of them: it alone can compare them."""
     for name in names:
         if declared.name != CONFIG:
-            raise FolderRefused(f"{declared.path}: {name} is a secret, and files have those of configurations only")
+            raise FolderRefused(
+                f"{declared.path}: {name} is a secret, and only files of configurations may contain secrets"
+            )
         secret = secrets.find(f"{declared.path}: {name}", declared.fields[name])
         judged = asked(service, "POST", f"{declared.path}/{WRITTEN_BY_FOLDER}", {name: secret.reveal()})
         verdict = judged["data"][name] if judged else OTHER  # there is no mount yet

@@ -25,14 +25,14 @@ class NotRegular(OSError):
     """It is not a regular file. Reading a pipe may never end."""
 
     def __init__(self) -> None:
-        super().__init__(EINVAL, "it is no regular file")
+        super().__init__(EINVAL, "it is not a regular file")
 
 
 class Outside(OSError):
     """The path leads out of the folder."""
 
     def __init__(self, folder: str) -> None:
-        super().__init__(EACCES, f"it is not below {folder}")
+        super().__init__(EACCES, f"it is not in {folder}")
 
 
 def read_below(folder: Path, path: str, most: int) -> bytes:

@@ -122,7 +122,7 @@ def _export_one(service: Service, path: str, data: Mapping[str, Any], out: Expor
     if path.rpartition("/")[2] == CONFIG and _has_secret(service, path, data, out):
         variable = re.sub(r"\W", "_", path.removesuffix(f"/{CONFIG}")).upper() + "_CLIENT_SECRET"
         fields["client_secret"] = {ENV: variable}
-        out.tell(path, "client_secret", f"is not exported: set {variable}, or name a file")
+        out.tell(path, "client_secret", f"not exported: set {variable}, or name a file")
     out.files[path] = fields
 
 
@@ -161,7 +161,7 @@ def _fields(path: str, data: Mapping[str, Any], out: Exported, shown_as: str = "
             continue
         if one is None:
             if name not in shown_at:
-                out.tell(shown_as or path, name, NOT_OFFERED.get(name, "there is no such field here"))
+                out.tell(shown_as or path, name, NOT_OFFERED.get(name, "cloudid has no such field"))
         elif one.name == name or one.name not in data:
             try:
                 shown = _written(one, value)
@@ -201,7 +201,7 @@ def _data(service: Service, path: str, out: Exported, *, is_list: bool = False) 
 def _is_name(path: str, out: Exported) -> bool:
     if _NAME.fullmatch(path):
         return True
-    out.tell(path, "", "this name cannot be that of a file")
+    out.tell(path, "", "the name cannot be used as a file name")
     return False
 
 

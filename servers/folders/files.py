@@ -89,7 +89,7 @@ def read_folder(folder: Path) -> tuple[Declared, ...]:
     Raises `FolderRefused`.
     """
     if not folder.is_dir():
-        raise FolderRefused(f"{folder} is no folder")
+        raise FolderRefused(f"{folder} is not a folder")
     files = [
         path
         for path in folder.rglob("*")
@@ -101,7 +101,9 @@ def read_folder(folder: Path) -> tuple[Declared, ...]:
     for file in files:
         declared = _read(file, folder)
         if declared.path.lower() in found:
-            raise FolderRefused(f"{file.relative_to(folder)} is there twice: paths are compared without case")
+            raise FolderRefused(
+                f"{file.relative_to(folder)} exists twice: upper and lower case are not distinguished in paths"
+            )
         found[declared.path.lower()] = declared
     return tuple(sorted(found.values(), key=lambda declared: declared.rank))
 
@@ -128,13 +130,13 @@ def _read(file: Path, folder: Path) -> Declared:
     shown = file.relative_to(folder)
     path = shown.with_suffix("").as_posix()
     if not is_kept(path) or (file.suffix == HCL and not path.startswith(f"{POLICIES}/")):
-        raise FolderRefused(f"{shown}: nothing is kept at {path}, so a folder cannot have it")
+        raise FolderRefused(f"{shown}: {path} is not a path where configuration is stored")
     try:
         content = read_below(folder, shown.as_posix(), LONGEST + 1)
         text = content.decode("utf-8-sig")
         fields = {POLICY: text} if file.suffix == HCL else tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise FolderRefused(f"{shown} is no TOML: {str(error).rpartition('(')[2].rstrip(')')}") from None
+        raise FolderRefused(f"{shown} is not valid TOML: {str(error).rpartition('(')[2].rstrip(')')}") from None
     except (OSError, UnicodeError, RecursionError) as error:
         raise FolderRefused(f"{shown} cannot be read: {why_unreadable(error)}") from None
     if len(content) > LONGEST:

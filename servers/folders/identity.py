@@ -27,7 +27,7 @@ def read_id(folder: Path) -> str:
     except (OSError, UnicodeError) as error:
         raise FolderRefused(f"{FILE} cannot be read: {why_unreadable(error)}") from None
     if not is_folder_id(text):
-        raise FolderRefused(f"{FILE} must hold 32 hexadecimal digits in lower case, or be removed")
+        raise FolderRefused(f"{FILE} must hold 32 lowercase hexadecimal digits: correct or remove it")
     return text
 
 

@@ -58,12 +58,12 @@ class ServersSecrets:
         match source:
             case {"env": str()} if len(source) == 1:
                 raise FolderRefused(
-                    f"{where}: a server reads no variables for its folder: put the secret in a file below the folder "
-                    "that the setting apply_secrets names"
+                    f"{where}: a server does not read environment variables for its folder: put the "
+                    "secret in a file in the folder that the setting apply_secrets names"
                 )
             case {"file": str(name)} if len(source) == 1:
                 if not self.directory:
-                    raise FolderRefused(f"{where}: set apply_secrets to the folder that {name} is in")
+                    raise FolderRefused(f"{where}: set apply_secrets to the folder of {name}")
                 return _read(where, name, lambda: read_below(Path(self.directory), name, LONGEST))
         raise _not_a_source(where)
 
@@ -79,4 +79,4 @@ def _read(where: str, name: str, read: Callable[[], bytes]) -> Secret:
 
 
 def _not_a_source(where: str) -> FolderRefused:
-    return FolderRefused(f'{where} is a secret: say {{ env = "NAME" }} or {{ file = "PATH" }}')
+    return FolderRefused(f'{where} is a secret: write {{ env = "NAME" }} or {{ file = "PATH" }}')

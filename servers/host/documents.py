@@ -62,7 +62,7 @@ class Folder:
             with (self.path / ".lock").open("ab") as lock:
                 _take(lock)
                 if self.read(name) != replaces:
-                    raise PublicationFailed("another document is there by now")
+                    raise PublicationFailed("another process has published a different document")
                 _replace(file, body)
         except OSError as error:
             raise PublicationFailed(f"{file} cannot be written: {error.strerror}") from None
@@ -121,7 +121,7 @@ class Address:
             headers["if-match"] = replaces.tag
         status = (await self._ask("PUT", name, headers, body)).status
         if status in (409, 412):
-            raise PublicationFailed("another document is there by now")
+            raise PublicationFailed("another process has published a different document")
         if not 200 <= status < 300:
             raise PublicationFailed(f"PUT was answered with status {status}")
 

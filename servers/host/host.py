@@ -276,7 +276,7 @@ class Host(effects.Host, Runtime):
                 return await self._beside(folder.read, path)
             case Address() as address:
                 return await address.read(path)
-        raise PublicationFailed("this host publishes nothing")
+        raise PublicationFailed("this host does not publish documents")
 
     async def write_document(self, path: str, body: bytes, replaces: Document | None) -> None:
         match self.published:
@@ -285,7 +285,7 @@ class Host(effects.Host, Runtime):
             case Address() as address:
                 await address.write(path, body, replaces)
             case None:
-                raise PublicationFailed("this host publishes nothing")
+                raise PublicationFailed("this host does not publish documents")
 
     async def _beside(self, work: Callable[[A], T], argument: A) -> T:
         """The result of work in a thread. Whoever is cancelled does not wait for the end of the thread."""

@@ -116,7 +116,7 @@ class MetricsListener:
             await self._host.wait_readable(client.fileno(), SECONDS)
             connection.receive_data(client.recv(_PIECE))
         if not isinstance(event, h11.Request):
-            raise ConnectionResetError("the client has left")
+            raise ConnectionResetError("the client has disconnected")
         return event
 
     async def _response(self, request: h11.Request) -> Response:

@@ -9,8 +9,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 TIMED_OUT: Final = "timed out"
-TOO_LARGE: Final = "the answer is too large"
-BROKEN: Final = "the connection was closed, or the answer is not HTTP"
+TOO_LARGE: Final = "the response is too large"
+BROKEN: Final = "the connection was closed, or the response is not HTTP"
 UNSENDABLE: Final = "the request cannot be sent"
 
 

@@ -21,69 +21,76 @@ NUMBER: Final = "number"
 COMMON: Final[Mapping[str, tuple[str, str]]] = {
     "timestamp": (TEXT, "when the line was written: RFC 3339, UTC, with microseconds"),
     "level": (TEXT, "`debug`, `info`, `warning` or `error`; `critical` is not used"),
-    "event": (TEXT, "which line it is"),
+    "event": (TEXT, "the kind of line"),
     "worker": (INTEGER, "the number of the worker, if there are several"),
-    "lost_lines": (INTEGER, "how many lines before this one could not be written"),
+    "lost_lines": (INTEGER, "the number of lines before this one that could not be written"),
 }
 """What any line can have; the first three it always has."""
 
 MEMBERS: Final[Mapping[str, tuple[str, str]]] = {
-    "accessor": (TEXT, "of the token that a login or a creation gave"),
-    "attempts": (INTEGER, "how often it was tried"),
+    "accessor": (TEXT, "accessor of the token that was issued"),
+    "attempts": (INTEGER, "number of attempts"),
     "cause": (TEXT, "the likely cause of a refusal, by its first code"),
     "claim": (TEXT, "name of the claim"),
-    "code": ("text or integer", "of a refusal or a problem; of a worker that died: its exit code, negative: a signal"),
+    "code": (
+        "text or integer",
+        "code of a refusal or a problem; for a worker that died, its exit code, or the negative number of a signal",
+    ),
     "codes": (TEXTS, "codes of a refusal; absent if the request was not refused"),
-    "connection_limit": (INTEGER, "how many connections there may be now"),
-    "connections": (INTEGER, "how many are open"),
-    "descriptors": (INTEGER, "how many file descriptors the process may open"),
+    "connection_limit": (INTEGER, "the current maximum of connections"),
+    "connections": (INTEGER, "number of open connections"),
+    "descriptors": (INTEGER, "maximum file descriptors of the process"),
     "device": (TEXT, "name of the audit device"),
     "display_name": (TEXT, "of the caller's token"),
-    "document": (TEXT, "the path below the issuer of what is published there"),
+    "document": (TEXT, "path of the published document, relative to the issuer"),
     "error": (TEXT, "class of a failure, such as `ProviderProblem`"),
     "expires_at": (NUMBER, "seconds since 1970"),
-    "fix": (TEXT, "what fixes the cause of a refusal"),
+    "fix": (TEXT, "the fix for the cause"),
     "folder": (TEXT, "the folder of `apply_folder`"),
-    "intent_id": (TEXT, "of an intent: `sys/leases/lookup` does not know it"),
+    "intent_id": (TEXT, "id of an intent, which `sys/leases/lookup` does not know"),
     "job": (TEXT, "the background job"),
     "kind": (TEXT, "`data`, `token` or `master`"),
     "lease_id": (TEXT, "id of a lease"),
-    "left": (TEXTS, "paths at which something stays that the folder does not have so"),
-    "logger": (TEXT, "which library, by the name of its logger"),
+    "left": (TEXTS, "paths whose objects differ from the folder"),
+    "logger": (TEXT, "name of the library's logger"),
     "mount": (TEXT, "path of the mount"),
     "mount_accessor": (TEXT, "accessor of the mount"),
     "mount_id": (TEXT, "storage id of the mount"),
-    "ms": (NUMBER, "milliseconds from the request's arrival at the service to its answer"),
+    "ms": (NUMBER, "milliseconds from the arrival of the request to its response"),
     "names": (TEXTS, "names of settings"),
     "node": (TEXT, "id of the other node"),
-    "operation": (TEXT, "what policies call it: `read`, `update`, `list`, `delete`"),
-    "path": (TEXT, "without `/v1/` and without a query; tokens in it are left out"),
-    "pause": (NUMBER, "seconds until it is tried again"),
+    "operation": (TEXT, "the operation in the words of policies: `read`, `update`, `list`, `delete`"),
+    "path": (TEXT, "path without `/v1/`, query and tokens"),
+    "pause": (NUMBER, "seconds until the next attempt"),
     "phase": (TEXT, "`idle`, `adding`, `proving` or `overlapping`"),
     "pid": (INTEGER, "of the process"),
     "policies": (TEXTS, "of the caller's token"),
-    "principal_id": (TEXT, "of a login whose JWT the mount accepted, refused or not: object id of the principal"),
+    "principal_id": (TEXT, "object id of the service principal, for logins whose JWT the mount accepted"),
     "reason": (
         TEXT,
-        "why; of a failure at Azure status, code and both request ids (its own, and ours), never its text",
+        "the reason; for an error from Azure, its status, its code and both request ids (Azure's and the "
+        "client's), never its text",
     ),
-    "ref": (TEXT, "what the job was about"),
-    "removed": (INTEGER, "how many paths were removed"),
-    "remote_address": (TEXT, "of the client, or what a trusted proxy says of it"),
-    "request_id": (TEXT, "as in the answer and in the audit entries"),
-    "resource_id": (TEXT, "of a login whose JWT the mount accepted, refused or not: the machine, if the JWT names one"),
-    "role": (TEXT, "that the request names, if it is a valid name; of a login only once the mount accepted its JWT"),
-    "state": (TEXT, "the state that it has now"),
-    "status": (INTEGER, "of the answer"),
+    "ref": (TEXT, "the object of the job"),
+    "removed": (INTEGER, "number of deleted paths"),
+    "remote_address": (TEXT, "address of the client, as reported by a trusted proxy if there is one"),
+    "request_id": (TEXT, "the id in the response and in audit entries"),
+    "resource_id": (TEXT, "resource id of the machine, for logins whose JWT the mount accepted, if the JWT names one"),
+    "role": (
+        TEXT,
+        "the role that the request names, if the name is valid; for logins, only if the mount accepted the JWT",
+    ),
+    "state": (TEXT, "the new state"),
+    "status": (INTEGER, "status of the response"),
     "term": (INTEGER, "number of the key"),
-    "time": (NUMBER, "when the request came: seconds since 1970"),
+    "time": (NUMBER, "when the request arrived, in seconds since 1970"),
     "token_id": (TEXT, "of the caller's token: a keyed hash, not the token"),
-    "unchanged": (INTEGER, "how many files say what is there already"),
-    "wanted": (INTEGER, "what the settings ask for"),
-    "warnings": (TEXTS, "of the service, each behind the path that it is about"),
-    "where": (TEXTS, "the frames of a defect, innermost last"),
+    "unchanged": (INTEGER, "number of files that required no change"),
+    "wanted": (INTEGER, "the value in the settings"),
+    "warnings": (TEXTS, "warnings of the service, each with its path"),
+    "where": (TEXTS, "the stack frames of a bug, innermost last"),
     "work": (TEXT, "`tick` or `upkeep`"),
-    "written": (INTEGER, "how many paths were written"),
+    "written": (INTEGER, "number of written paths"),
 }
 """What some lines have, by name: a name means the same in each."""
 
@@ -95,7 +102,7 @@ ADVICE: Final = ("cause", "fix")
 
 RECEIVED: Final = "request received"
 ANSWERED: Final = "request"
-_DEFECT: Final = "A defect: report `error` and `where`. The server goes on."
+_DEFECT: Final = "A bug: report `error` and `where`. The server continues."
 
 
 @frozen
@@ -114,110 +121,114 @@ SERVER_LINES: Final = (
         "audit device failed",
         "warning",
         ("device", "reason"),
-        "Free the disk, or start the receiver, that `device` writes to: requests that no device can record are "
-        "refused.",
+        "Free space on the disk that `device` writes to, or start its receiver. If no device can be "
+        "written to, requests are refused.",
     ),
-    Line("audit device works again", "warning", ("device",), "Nothing."),
+    Line("audit device works again", "warning", ("device",), "No action is needed."),
     Line(
         "background work failed",
         "error",
         ("work", *FAILURE),
-        "It is tried again each second. If the line keeps coming, look at what it names: mostly the store.",
+        "The work is retried every second. If the line is repeated, fix the cause that it names, usually the store.",
     ),
     Line(
         "background work not handed over",
         "warning",
         FAILURE,
-        "Nothing: the next start, or another node, takes it over later.",
+        "No action is needed: another node, or the next start, takes over the work later.",
     ),
     Line("background task failed", "error", FAILURE, _DEFECT),
     Line(
         "certificate ends soon or is not valid",
         "warning",
         ("reason",),
-        "`reason` has the file and its time: renew it and send SIGHUP, or put the clock right.",
+        "`reason` has the file and its expiry. Renew the certificate and send SIGHUP, or correct the clock.",
     ),
     Line("connection failed", "error", FAILURE, _DEFECT),
     Line(
         "connection limit lowered",
         "warning",
         ("wanted", "connection_limit", "descriptors"),
-        "Give the process more descriptors (`ulimit -n`, `LimitNOFILE`): `connection_limit` and 768 more; or lower "
-        "`connection_limit`.",
+        "Allow the process more descriptors (`ulimit -n`, `LimitNOFILE`), at least `connection_limit` "
+        "plus 768, or lower `connection_limit`.",
     ),
     Line(
         "connections cannot be accepted",
         "warning",
         FAILURE,
-        "No descriptor or memory is left, and new clients wait. Give the process more, or lower `connection_limit`.",
+        "There is no free descriptor or memory, so new clients wait. Allow the process more, or lower "
+        "`connection_limit`.",
     ),
-    Line("draining", "info", ("connections",), "The server was told to stop."),
+    Line("draining", "info", ("connections",), "The server was asked to stop."),
     Line("event loop failed", "error", FAILURE, _DEFECT),
     Line(
         "folder applied",
         "info, warning",
         ("folder", "written", "removed", "unchanged", "left", "warnings"),
-        "Look at `left`: secrets that the service made and that the folder has otherwise, and what the folder made and "
-        "has no more.",
+        "Check `left`: secrets that the service has rotated and that differ from the folder, and objects "
+        "that the folder created and no longer contains.",
     ),
     Line(
         "folder left to the node that leads",
         "info",
         ("folder",),
-        "Nothing. After SIGHUP: send it to the node that leads, which `sys/leader` names.",
+        "No action is needed. To apply the folder with SIGHUP, send it to the node that does the "
+        "background work, which `sys/leader` names.",
     ),
     Line(
         "folder not applied",
         "error",
         ("folder", *FAILURE),
-        "Mend what `reason` names: the server tries again each minute, and at once when it gets SIGHUP.",
+        "Fix the cause that `reason` names. The server retries every minute, and immediately after SIGHUP.",
     ),
     Line(
         "library",
         "warning, error",
         ("logger", *FAILURE),
-        "Something in the library that `logger` names. Its text is left out: it may hold secrets.",
+        "A message of the library that `logger` names. Its text is omitted, because it may contain secrets.",
     ),
     Line(
         "refused",
         "info",
         ("status", "code", "remote_address", *ADVICE),
-        "The bytes that arrived were not a request that could be read.",
+        "The client did not send a valid HTTP request.",
     ),
     Line("request failed", "error", FAILURE, _DEFECT),
     Line(
         "settings not reloaded",
         "error",
         ("reason",),
-        "Mend what `reason` names, and send SIGHUP again. The old settings are in effect.",
+        "Fix the cause that `reason` names, and send SIGHUP again. Until then, the old settings stay in effect.",
     ),
-    Line("settings reloaded", "info", (), "SIGHUP came, and the settings can be used."),
+    Line("settings reloaded", "info", (), "The settings were reloaded after SIGHUP."),
     Line(
         "settings that take a restart have changed",
         "warning",
         ("names",),
-        "Restart for the settings in `names` to count.",
+        "Restart the server, so that the settings in `names` take effect.",
     ),
     Line(
         "undelivered answer not given back",
         "error",
         FAILURE,
-        "Nothing: what a request created and its client did not receive is not revoked yet. The server tries again.",
+        "No action is needed. The client did not receive the result of its request, and it is not "
+        "revoked yet. The server retries.",
     ),
     Line("unraisable error", "error", FAILURE, _DEFECT),
     Line(
         "unsafe",
         "warning",
         ("code", "reason"),
-        "`reason` says what gives secrets away to others, or what was lost of the store. `init` refuses the former; a "
-        "store that exists is served, and `sys/health` tells what mends or accepts it.",
+        "`reason` describes how secrets are exposed, or which data the store has lost. `init` refuses to "
+        "create such a store; an existing store is served, and `sys/health` shows how to fix or accept the "
+        "problem.",
     ),
     Line(
         "worker died",
         "error",
         ("worker", "pid", "code", "pause"),
-        "Another is started after `pause` seconds. A negative `code` is the signal that ended it: 9 is often the "
-        "kernel, out of memory.",
+        "Another worker is started after `pause` seconds. A negative `code` is the signal that ended the "
+        "worker. For example, -9 often means that the kernel ran out of memory.",
     ),
     Line("worker failed", "error", ("worker", *FAILURE), _DEFECT),
 )

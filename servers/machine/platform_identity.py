@@ -65,7 +65,7 @@ def read_file(path: str) -> Secret:
     except (OSError, ValueError):
         raise PlatformTokenUnavailable("the federated token file cannot be read") from None
     if not text or len(content) > LARGEST_TOKEN:
-        raise PlatformTokenUnavailable("the federated token file holds no token")
+        raise PlatformTokenUnavailable("the federated token file is empty")
     return Secret(text)
 
 
@@ -77,4 +77,4 @@ def read(response: HttpResponse) -> PlatformToken:
         answer = json.loads(response.body)
         return PlatformToken(Secret(str(answer["access_token"])), float(answer["expires_on"]))
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        raise PlatformTokenUnavailable("the platform's answer is malformed") from None
+        raise PlatformTokenUnavailable("the platform's response is malformed") from None

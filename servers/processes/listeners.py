@@ -50,7 +50,7 @@ def bind(listen: str) -> list[socket.socket]:
     except (OSError, UnicodeError) as error:
         for listener in bound:
             listener.close()
-        reason = error.strerror if isinstance(error, OSError) else "it is no host name"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a host name"
         is_taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         text = f"cannot listen on {listen}: {reason}"
         if is_taken:

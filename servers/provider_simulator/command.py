@@ -44,7 +44,7 @@ def simulate(listen: tuple[str, int], seed: int, tls: bool, allow_remote: bool) 
     host, port = listen
     if not (allow_remote or is_loopback(host)):
         raise click.UsageError(
-            f"Other machines can reach {host}, and the simulator requires no sign-in. To allow that: --allow-remote"
+            f"Other machines can reach {host}, and the simulator requires no sign-in. To allow this, use --allow-remote"
         )
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # before any thread starts: they inherit it
     with ExitStack() as opened:

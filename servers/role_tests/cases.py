@@ -98,7 +98,7 @@ def read_suite(paths: Sequence[Path]) -> Suite:
     if len(mounts) > 1:
         raise FileError("[mount] is in more than one file")
     if not cases:
-        raise FileError("no cases: a file needs [[cases]]")
+        raise FileError("there are no test cases: add [[cases]] to a file")
     return Suite(mounts[0] if mounts else Mount(), roles, tuple(cases))
 
 

@@ -45,7 +45,7 @@ def test(files: Sequence[Path], address: str | None, mount: str, output: Output)
     of the files are tested. The exit code is 1 if a login has a different result than expected.
     """
     if address == "":
-        raise click.UsageError("--address is empty: only the roles of the files would be tested")
+        raise click.UsageError("--address is empty: omit it to test the roles of the files")
     try:
         suite = read_suite(files)
         decide: Callable[[Case], Verdict] = Offline(suite, time.time()).decide
@@ -53,7 +53,7 @@ def test(files: Sequence[Path], address: str | None, mount: str, output: Output)
             where = Address.of(os.environ, address)
             token = find_token(os.environ, where.url, lambda text: click.echo(f"warning: {text}", err=True))
             if not token:
-                raise Unusable(f"--address needs a token, in the environment variable {TOKEN} or from cloudid login")
+                raise Unusable(f"--address needs a token: set {TOKEN}, or run cloudid login")
             decide = partial(_online, Service(where, token, watch=waiting), mount)
         results = [(case, decide(case)) for case in suite.cases]
     except (ServiceRefused, Unreachable) as error:
@@ -80,7 +80,7 @@ def report(results: Sequence[tuple[Case, Verdict]]) -> str:
     otherwise = [(case, verdict) for case, verdict in results if not verdict.meets(case)]
     for case, verdict in otherwise:
         lines += ["", f"{case.file}: {case.written.name}", *(f"  {reason}" for reason in verdict.reasons)]
-    lines += ["", f"{len(results)} cases, {len(otherwise)} otherwise than expected"]
+    lines += ["", f"{len(results)} cases, {len(otherwise)} different than expected"]
     return "\n".join(lines)
 
 

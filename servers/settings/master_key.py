@@ -88,7 +88,7 @@ def from_command(command: str) -> Secret:
         raise SettingsError(f"{source} cannot be run: {why_unreadable(error)}") from None
     if done.returncode:
         raise SettingsError(f"{source} failed with exit code {done.returncode}")
-    return _checked(text, f"what {source} printed")
+    return _checked(text, f"the output of {source}")
 
 
 def from_file(path: Path, *, is_shared: bool = False) -> Secret:
@@ -104,7 +104,8 @@ def from_file(path: Path, *, is_shared: bool = False) -> Secret:
         raise SettingsError(f"{source} cannot be read: {why_unreadable(error)}") from None
     if mode & OTHERS and not is_shared:
         raise SettingsError(
-            f"{source} has mode {mode:04o}, so others may read it: run chmod 600 {path}, or set allow_shared_key_file"
+            f"{source} has mode {mode:04o}, so other users can read it: run chmod 600 {path}, or set "
+            "allow_shared_key_file"
         )
     return _checked(text, source)
 

@@ -71,7 +71,7 @@ def refuse_exposed_dev(server: ServerSettings) -> None:
     """Raises `SettingsError` where a server for trying things out can be reached from elsewhere."""
     if not (server.allow_exposed_dev or is_on_loopback(server.listen)):
         raise SettingsError(
-            "--dev is for this machine only, and others could reach it: listen on loopback, or set allow_exposed_dev"
+            "--dev must not be reachable from other machines: listen on loopback, or set allow_exposed_dev"
         )
 
 

@@ -62,7 +62,7 @@ def http_address(raw: object) -> str:
     except ValueError:  # of the port or of an IPv6 address
         is_valid = False
     if not is_valid or not re.fullmatch("[!-~]+", address) or parts.query or parts.fragment:
-        raise ValueError("must be an address such as http://HOST:PORT")
+        raise ValueError("must be a URL such as http://HOST:PORT")
     return address
 
 
@@ -75,13 +75,13 @@ def _place(raw: object) -> str:
     if "://" not in place:
         return place
     if "@" in place or not (place.startswith("https://") or LOOPBACK.fullmatch(place)):
-        raise ValueError("must be a folder, or an https address without a user; http is for loopback only")
+        raise ValueError("must be a folder, or an https URL without a user; http is only for loopback")
     return http_address(place).rstrip("/")
 
 
-PLACE: Final = FieldType("folder or https address", _place)
+PLACE: Final = FieldType("folder or https URL", _place)
 PATH: Final = FieldType("path", text)
-STORE: Final = FieldType("path or address", text)
+STORE: Final = FieldType("path or URL", text)
 MOVED: Final = ("provider_read_rate",)
 """Settings of the service that once stood below `[server]`."""
 
@@ -106,143 +106,160 @@ class SettingsError(CloudidError):
 class ServerSettings:
     """The `[server]` table: what concerns a server and not the service behind it. Paths start at the file's folder."""
 
-    listen: str = setting(TEXT, "127.0.0.1:8200", "Address to listen on, `HOST:PORT`; port 0: any that is free.")
+    listen: str = setting(TEXT, "127.0.0.1:8200", "The address to listen on, `HOST:PORT`. Port 0 chooses a free port.")
     metrics_listen: str = setting(
         TEXT,
         "",
-        "Address, `HOST:PORT`, that answers metrics without a token, and nothing else, by plain HTTP: for Prometheus "
-        "alone. Empty: none; `sys/metrics` is at `listen`.",
+        "An extra address, `HOST:PORT`, for Prometheus: it returns only metrics, without a token, by "
+        "plain HTTP. Empty: none; `sys/metrics` is always available at `listen`.",
     )
-    ui: bool = setting(BOOLEAN, False, "Serve the page for people, which needs a token, at `/ui/`. `dev` always does.")
+    ui: bool = setting(BOOLEAN, False, "Serve the web page, which needs a token, at `/ui/`. `dev` always serves it.")
     tracing: bool = setting(
         BOOLEAN,
         False,
-        "Export spans with OpenTelemetry, as the `OTEL_*` variables of the process environment say; needs the extra "
-        "`otel`.",
+        "Export spans with OpenTelemetry, as the `OTEL_*` environment variables configure. Needs the extra `otel`.",
     )
     trust_trace_headers: bool = setting(
         BOOLEAN,
         False,
-        "With `tracing`, continue the trace of a caller's `traceparent`, which also decides whether the request is "
-        "sampled. Callers need no token for that: set it only behind a proxy that replaces the header.",
+        "With `tracing`, continue the trace in a caller's `traceparent` header, which also decides "
+        "whether the request is sampled. Callers need no token for that, so set it only behind a proxy that "
+        "replaces the header.",
     )
-    tls_certificate: str = setting(PATH, "", "PEM file with the certificate chain; goes with `tls_key`. Empty: no TLS.")
-    tls_key: str = setting(PATH, "", "PEM file with the private key of the certificate; may be the same file.")
+    tls_certificate: str = setting(PATH, "", "PEM file with the certificate chain. Requires `tls_key`. Empty: no TLS.")
+    tls_key: str = setting(PATH, "", "PEM file with the private key of the certificate. It may be the same file.")
     store: str = setting(
         STORE,
         "cloudid.sqlite",
-        "What keeps everything: a SQLite file by its path, or a database by its `postgresql://` address (libpq), or a "
-        "cluster by its `etcd://HOST:PORT,HOST:PORT/PREFIX` address.",
+        "The store: the path of a SQLite file, the `postgresql://` URL of a database, or the "
+        "`etcd://HOST:PORT,HOST:PORT/PREFIX` URL of a cluster.",
         repr=False,
     )
     store_password_file: str = setting(
         PATH,
         "",
-        "File with the database's password, read for each connection; empty: `PGPASSWORD`, `PGPASSFILE` or what libpq "
-        "has besides.",
+        "File with the database's password, which is read for each connection. Empty: `PGPASSWORD`, "
+        "`PGPASSFILE` or libpq's other sources.",
     )
     store_mode: str = setting(
         one_of("keys", "portable"),
         "keys",
-        "What `init` makes in a database: `keys` for PostgreSQL, `portable` for engines that speak its protocol.",
+        "How `init` creates the store in a database: `keys` for PostgreSQL, `portable` for databases "
+        "that are only compatible with its protocol.",
     )
-    allow_shared_store: bool = setting(BOOLEAN, False, "Accept a SQLite file that others than its owner may use.")
+    allow_shared_store: bool = setting(
+        BOOLEAN, False, "Accept a SQLite file that users other than its owner can access."
+    )
     allow_plain_http: bool = setting(
-        BOOLEAN, False, "Accept plain HTTP beyond loopback, as behind a proxy that ends TLS on a network you trust."
+        BOOLEAN,
+        False,
+        "Accept plain HTTP beyond loopback, for example behind a proxy that terminates TLS on a trusted network.",
     )
     allow_exposed_database: bool = setting(
         BOOLEAN,
         False,
-        "Accept a connection to PostgreSQL beyond loopback whose `sslmode` is not `verify-full`, as on a network you "
-        "trust.",
+        "Accept a connection to PostgreSQL beyond loopback whose `sslmode` is not `verify-full`, for "
+        "example on a trusted network.",
     )
     allow_exposed_dev: bool = setting(BOOLEAN, False, "Accept `--dev` beyond loopback.")
     key_file: str = setting(
         PATH,
         "cloudid.key",
-        f"File with the master key. The environment variable {MASTER_KEY_VARIABLE} and systemd's credential "
-        "`cloudid.key` go first.",
+        f"File with the master key. The environment variable {MASTER_KEY_VARIABLE} and systemd's "
+        "credential `cloudid.key` take precedence.",
     )
     master_key_command: str = setting(
         TEXT,
         "",
-        "Command that prints the master key, for key services; goes before `key_file`. No shell, few variables.",
+        "Command that prints the master key, for example from a key service. It takes precedence over "
+        "`key_file`, and runs without a shell and with few environment variables.",
     )
     allow_shared_key_file: bool = setting(
-        BOOLEAN, False, "Accept a key file that others than its owner may read, as orchestrators mount them."
+        BOOLEAN, False, "Accept a key file that users other than its owner can read, as orchestrators mount it."
     )
     publish_to: str = setting(
         PLACE,
         "",
-        "Where the issuers' documents are published, if others cannot reach this server: a folder that a web server "
-        "serves at the address `issuer`, or an https address that takes PUT. Empty: they are read here.",
+        "Where to publish the issuers' documents, if Azure cannot reach this server: a folder that a web "
+        "server serves at the URL `issuer`, or an https URL that accepts PUT. Empty: they are read from this "
+        "server.",
     )
     publish_credential_file: str = setting(
-        PATH, "", "File with what PUT and GET there need: headers, one in a line, or a query that begins with `?`."
+        PATH,
+        "",
+        "File with the credentials for PUT and GET at `publish_to`: HTTP headers, one per line, or a "
+        "query that begins with `?`.",
     )
-    metadata_address: str = setting(HTTP_ADDRESS, METADATA_ADDRESS, "Address of this machine's own metadata service.")
+    metadata_address: str = setting(HTTP_ADDRESS, METADATA_ADDRESS, "URL of this machine's metadata service.")
     provider_proxy: Secret = setting(
         SECRET,
         Secret(),
-        "Proxy for calls to the provider, `http://HOST:PORT`; `direct`: none. Empty: HTTPS_PROXY, HTTP_PROXY and "
-        "ALL_PROXY of the process environment. Hosts in NO_PROXY, loopback and metadata addresses need none.",
+        "Proxy for calls to Azure, `http://HOST:PORT`. `direct`: no proxy. Empty: use the environment "
+        "variables HTTPS_PROXY, HTTP_PROXY and ALL_PROXY. Hosts in NO_PROXY, loopback and metadata addresses "
+        "are always called directly.",
     )
     connection_limit: int = setting(
         bounded(INTEGER, 1, 2**16),
         1024,
-        "Most connections at a time. At the limit, the address (of IPv6 the /64) with most of them gives up one: an "
-        "idle one first, last one whose request has no verified token. Each connection of a trusted proxy counts for "
-        "itself. Ten more may ask for `sys/health`.",
+        "Maximum open connections. At the limit, the client address (for IPv6, the /64) with the most "
+        "connections loses one: an idle connection first, and a connection whose request has a verified "
+        "token last. Connections of a trusted proxy are counted separately. Ten more may request "
+        "`sys/health`.",
     )
     body_memory: int = setting(
         bounded(INTEGER, 2**20, 2**40),
         2**26,
-        "Most bytes of request bodies under way at a time, besides 16 KiB for each connection. When more come, the "
-        "address with most of them gives up the body that is longest under way. At least `body_limit`.",
+        "Maximum bytes of request bodies in memory, in addition to 16 KiB for each connection. At the "
+        "limit, the client address with the most bytes loses its oldest body. At least `body_limit`.",
     )
-    head_timeout: float = setting(TIMEOUT, 10.0, "How long the head of a request may take.")
-    body_timeout: float = setting(TIMEOUT, 30.0, "How long the body of a request may take.")
+    head_timeout: float = setting(TIMEOUT, 10.0, "Timeout for receiving the head of a request.")
+    body_timeout: float = setting(TIMEOUT, 30.0, "Timeout for receiving the body of a request.")
     idle_timeout: float = setting(TIMEOUT, 300.0, "How long a connection may be idle.")
-    write_timeout: float = setting(TIMEOUT, 30.0, "How long a client may take to read an answer.")
+    write_timeout: float = setting(TIMEOUT, 30.0, "Timeout for sending a response.")
     audit_directory: str = setting(
         PATH,
         "",
-        "Folder below which audit files lie that requests ask for. Empty: `audit` beside a store in a file; with a "
-        "database none.",
+        "Folder for the audit files of devices that requests enable. Empty: `audit` beside a SQLite "
+        "store; with a database, none.",
     )
     audit_checkpoint_command: tuple[str, ...] = setting(
         TEXTS,
         (),
-        "Program and arguments that get each checkpoint of the audit devices on standard input. Few variables.",
+        "Program and arguments to run for each checkpoint of the audit devices, which it gets on "
+        "standard input. It runs with few environment variables.",
     )
     apply_folder: str = setting(
         PATH,
         "",
-        "Folder that the server applies by itself when it begins to lead the background work, as each does when it "
-        "starts, and at SIGHUP. Its writers have the rights of `apply_policies`. Empty: none.",
+        "Folder that the server applies automatically when it takes over the background work, which "
+        "includes the start, and after SIGHUP. Anyone who can write to it has the rights of "
+        "`apply_policies`. Empty: none.",
     )
     apply_folder_id: str = setting(
-        TEXT, "", "Id of `apply_folder`, 32 hexadecimal digits. Empty: the server keeps it in the folder's own file."
+        TEXT, "", "Id of `apply_folder`, 32 hexadecimal digits. Empty: the server stores it in the folder."
     )
     apply_secrets: str = setting(
-        PATH, "", "Folder below which the files of secrets lie that `apply_folder` may name. Empty: none."
+        PATH, "", "Folder for the files with secrets that `apply_folder` may name. Empty: none."
     )
     apply_policies: tuple[str, ...] = setting(
-        POLICIES, ("apply",), "Policies of the token that the server applies the folder with; not `root`."
+        POLICIES, ("apply",), "Policies of the token with which the server applies the folder. `root` is not allowed."
     )
     apply_prune: bool = setting(
-        BOOLEAN, False, "Also remove what the folder made and has no more, but for mounts: `cloudid apply --prune`."
+        BOOLEAN,
+        False,
+        "Also delete objects that the folder created and no longer contains, except mounts, like "
+        "`cloudid apply --prune`.",
     )
     drain: float = setting(
         bounded(PRECISE_SECONDS, 0.0, 3600.0),
         30.0,
-        "How long requests under way may take once the server is told to stop.",
+        "How long current requests may take after the server was asked to stop.",
     )
-    log_level: str = setting(one_of("debug", "info", "warning", "error"), "info", "Least important events to log.")
+    log_level: str = setting(one_of("debug", "info", "warning", "error"), "info", "Minimum severity of events to log.")
     log_format: str = setting(
         one_of("auto", "json", "terminal"),
         "auto",
-        "Form of the log: JSON lines, or columns for people. `auto`: columns if stderr is a terminal.",
+        "Format of the log: JSON lines, or columns for people. `auto`: columns if stderr is a terminal.",
     )
 
     is_store_misnamed: bool = False
@@ -345,18 +362,20 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
     _refuse_unknown("", document)
     address = parse_address(server.listen)
     if server.metrics_listen and parse_address(server.metrics_listen) == address and address[1]:
-        raise SettingsError('[server] "metrics_listen" must be another address than "listen", or its port another one')
+        raise SettingsError('[server] "metrics_listen" must differ from "listen" in its address or port')
     if bool(server.tls_certificate) != bool(server.tls_key):
         given, missing = ("tls_certificate", "tls_key") if server.tls_certificate else ("tls_key", "tls_certificate")
         raise SettingsError(f'[server] "{given}" needs "{missing}": set both for TLS, or neither')
     if ROOT in normalised(server.apply_policies):
-        raise SettingsError('[server] "apply_policies" must not have root: name a policy that allows what is needed')
+        raise SettingsError(
+            '[server] "apply_policies" must not contain root: name a policy that allows what the folder needs'
+        )
     largest = service.get("body_limit", attrs.fields(Settings).body_limit.default)
     if largest > server.body_memory:
-        raise SettingsError(f'[server] "body_memory" must not be below [service] "body_limit", which is {largest}')
+        raise SettingsError(f'[server] "body_memory" must be at least [service] "body_limit", which is {largest}')
     longest = service.get("max_lease_ttl", attrs.fields(Settings).max_lease_ttl.default)
     if service.get("default_lease_ttl", 0) > longest:
-        raise SettingsError(f'[service] "default_lease_ttl" must not be above "max_lease_ttl", which is {longest} s')
+        raise SettingsError(f'[service] "default_lease_ttl" must be at most "max_lease_ttl", which is {longest} s')
     paths: dict[str, Any] = {
         row.name: str(folder / value)
         for row in fields_of(ServerSettings)
@@ -369,8 +388,8 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
     is_misnamed = not server.is_in_database and is_like_address(server.store)
     if is_misnamed and not os.path.exists(paths["store"]):
         raise SettingsError(
-            '[server] "store" must be the postgresql://, postgres:// or etcd:// address of a database, or a plain '
-            "path; the key words of libpq and other schemes are no file"
+            '[server] "store" must be the postgresql://, postgres:// or etcd:// URL of a database, or a '
+            "plain path, but not a libpq connection string or a URL of another scheme"
         )
     server = evolve(server, **paths, is_store_misnamed=is_misnamed)
     return SettingsFile(server=server, service=service, clouds=clouds, audit=audit)
@@ -421,7 +440,7 @@ def _option(name: str, value: object) -> str:
     try:
         return text(value)
     except ValueError as error:
-        raise ValueError(f'"{name}" {error}: the options of a device stand in its table') from None
+        raise ValueError(f'"{name}" {error}: write the options of a device in its table') from None
 
 
 def _changed(cloud: Cloud, table: dict[str, Any]) -> Cloud:

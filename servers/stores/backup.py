@@ -41,7 +41,7 @@ def back_up(store: Path, target: Path, name: str = "", report: Callable[[str], N
             draft.unlink(missing_ok=True)
         sync(target.parent)
     except FileExistsError:
-        raise StoreFailed(f"{target} exists: a backup overwrites nothing") from None
+        raise StoreFailed(f"{target} already exists, and a backup overwrites nothing") from None
     except (sqlite3.Error, OSError) as error:
         raise StoreFailed(f"{name or store} cannot be copied to {target}: {text_of(error)}") from error
 
@@ -62,7 +62,7 @@ def _looking(store: Path, name: str) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
         [application] = connection.execute("PRAGMA application_id").fetchone()
         if application != APPLICATION_ID:
-            raise StoreFailed(f"{name} is not a store of this service")
+            raise StoreFailed(f"{name} is not a store of cloudid")
         yield connection
 
 

@@ -187,7 +187,7 @@ class BatchedStore:
                     ticket.settle(version)
                 return
         if tickets:
-            raise StoreFailed("the connection is lost again and again")
+            raise StoreFailed("the connection is lost repeatedly")
 
     async def _send(self, tickets: Sequence[CommitTicket]) -> Sequence[int] | Mismatches | None:
         """The versions, or what does not hold; `None` when nothing was written and it can be sent again.

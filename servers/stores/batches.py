@@ -117,6 +117,6 @@ class Batches(Generic[Q, A]):
                 if ticket in waiting:
                     ticket.batch_done = self._done
                 elif not ticket.is_settled:
-                    ticket.settle(self._failure("the store did not say"))
+                    ticket.settle(self._failure("the store did not respond"))
             self._waiting = waiting | self._waiting
             done.set()

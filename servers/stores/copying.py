@@ -26,10 +26,10 @@ async def copy_store(runtime: Runtime, source: Store, target: Store, report: Cal
     """
     await source.open(runtime)
     if await target.list("", "", 1):
-        raise StoreFailed("the store to copy to is not empty: remove what is there, or choose another")
+        raise StoreFailed("the target store is not empty: empty it, or choose a different one")
     ring = await source.read(LAST)
     if ring is None:
-        raise StoreFailed("the store to copy from is not initialised")
+        raise StoreFailed("the source store is not initialised")
     count, after = 0, ""
     while page := await _page(source, after):
         count, after = count + len(page), max(page)
@@ -47,7 +47,9 @@ async def _compare(source: Store, target: Store, report: Callable[[str], None]) 
     while True:
         page = await _page(source, after)
         if page != await _page(target, after):
-            raise StoreFailed("the copy is not the same: something has written meanwhile; remove it and start again")
+            raise StoreFailed(
+                "the copy differs, because a process has written to a store: remove the copy and start again"
+            )
         if not page:
             return
         count, after = count + len(page), max(page)
@@ -59,5 +61,5 @@ async def _page(store: Store, after: str) -> dict[str, bytes]:
     names = [key for key in await store.list("", after, PAGE + 1) if key != LAST][:PAGE]
     found = await store.read_all(names)
     if len(found) != len(names):
-        raise StoreFailed("an entry has gone meanwhile")
+        raise StoreFailed("an entry was deleted during the copy")
     return {key: found[key].value for key in names}

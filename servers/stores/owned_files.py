@@ -101,7 +101,7 @@ class OwnedFiles:
         self._size = file.st_size
 
     def _lose(self, how: str) -> NoReturn:
-        self._loss = f"{self._name} was {how} while it was in use; restart when the right file is there"
+        self._loss = f"{self._name} was {how} while it was in use: restore the file, then restart"
         raise StoreFailed(self._loss)
 
     def close(self) -> None:

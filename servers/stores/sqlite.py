@@ -252,7 +252,7 @@ def compact(path: Path, name: str = "") -> tuple[int, int]:
     """
     shown = name or str(path)
     if not path.exists():
-        raise StoreFailed(f"{shown} is not there")
+        raise StoreFailed(f"{shown} does not exist")
     with _failures(f"{shown} cannot be compacted"), closing(OwnedFiles(path, name)) as files:
         with closing(_connect(files.path)) as connection:
             before = files.path.stat().st_size
@@ -286,7 +286,7 @@ def text_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:  # its text repeats the path
         return error.strerror
     is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_IOERR_SHMSIZE
-    return f"{error}: there is no room left" if is_full else str(error)
+    return f"{error}: there is no space left" if is_full else str(error)
 
 
 _FIXES: Final[Mapping[str, str]] = {
@@ -325,7 +325,7 @@ def _prepare(connection: sqlite3.Connection, name: str) -> None:
     if not application and not tables:
         connection.executescript(_SCHEMA)
     elif application != APPLICATION_ID:
-        raise StoreFailed(f"{name} is not a store of this service")
+        raise StoreFailed(f"{name} is not a store of cloudid")
     if version < FORMAT:
         connection.executescript(_TAKE_OVER)
     row = None

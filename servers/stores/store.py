@@ -88,6 +88,6 @@ def check(name: str, found: int, release: str) -> None:
     if found > FORMAT:
         newer = f"cloudid {release}" if release else "a newer release"
         raise StoreFailed(
-            f"{name} was opened by {newer} and has version {found} of the store's format; cloudid {VERSION} knows "
-            f"{FORMAT}: go on with that release, or restore a backup from before the upgrade"
+            f"{name} was opened by {newer} and has version {found} of the store's format, but cloudid "
+            f"{VERSION} knows only {FORMAT}: use that release, or restore a backup from before the upgrade"
         )

@@ -55,7 +55,7 @@ class Output:
         """One thing: its members below each other, or an object. Long values go on in the lines below."""
         click.echo(_json(data) if self.format is Format.JSON else coloured("\n".join(_members(data))))
 
-    def rows(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], none: str = "there is nothing") -> None:
+    def rows(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], none: str = "nothing found") -> None:
         """Several things of a kind: a table of these members, or an array of objects with all of them. `none`: what a
         person reads where there are none.
         """

@@ -114,9 +114,11 @@ def with_reasons(work: Callable[[], int | None]) -> int:
         if os.environ.get(TRACEBACK):
             raise
         if isinstance(bug, UnicodeEncodeError) and bug.reason == "surrogates not allowed":
-            return _complain("a word of the command line is no text in UTF-8", Exit.UNUSABLE)
+            return _complain("an argument is not valid UTF-8", Exit.UNUSABLE)
         return _complain(
-            f"a bug of cloudid ({_place(bug)}): set {TRACEBACK}=1 and report what it prints then", Exit.FAILED
+            f"this is a bug in cloudid ({_place(bug)}): run the command again with {TRACEBACK}=1, and "
+            "report the output",
+            Exit.FAILED,
         )
 
 

@@ -19,7 +19,7 @@ DEEPEST: Final = 20
 THROTTLED: Final = 429
 REMOVAL: Final = "removal"
 """The step of what is removed in the background, which may begin during others and looks again after a refusal."""
-ABSENT: Final = " is not there"
+ABSENT: Final = " is missing"
 NOT_TEXT: Final = ("number", "boolean", "null", "list", "object", "any")
 
 
@@ -33,10 +33,10 @@ def differences(recorded: Sequence[Line], ours: Sequence[Line]) -> Iterator[str]
         name = " ".join(kind)
         if kind not in mine:
             if not _is_removal(kind, mine):
-                yield f"{name}: asked there, not here"
+                yield f"{name}: called there, not here"
         elif kind not in theirs:
             if not _is_removal(kind, theirs):
-                yield f"{name}: asked here, not there"
+                yield f"{name}: called here, not there"
         else:
             there, here = theirs[kind], mine[kind]
             if _outcome(there) != _outcome(here):
@@ -56,7 +56,7 @@ def unlike_the_tables(recorded: Sequence[Line]) -> Iterator[str]:
         name = " ".join(kind)
         exchange = next((each for each in known if (each.status, each.code) == _outcome(line)), None)
         if exchange is None:
-            yield f"{name}: there {_shown(line)}, which no table has"
+            yield f"{name}: there {_shown(line)}, which is not in the tables"
         elif (shape := shape_of(exchange)) is not None:
             yield from (f"{name}: {each}" for each in dict.fromkeys(_unlike(shape, line.get("answer"), "answer")))
 

@@ -165,5 +165,5 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
     if len(lines) > MOST_LINES or not all(
         isinstance(line, dict) and all(isinstance(line.get(name), str) for name in named) for line in lines
     ):
-        raise TranscriptRefused(f"{path} is no transcript")
+        raise TranscriptRefused(f"{path} is not a transcript")
     yield from lines

@@ -74,7 +74,7 @@ class Tenant:
     group: str = ""
     """The object id of a group that a service principal joins for the time."""
     directory_role: str = ""
-    """The name of a role of the directory that one has for the time."""
+    """The name of a directory role that one has for the time."""
     app_role: str = ""
     """API/ROLE, by their ids: an app role that one has for the time."""
 
@@ -218,7 +218,7 @@ class _Story:
             if is_unseen and all(map(_was_looked_for, await self._intents())):
                 return False
             if await Now() > until:
-                raise NotRemoved("not everything is removed at the provider yet: run the command again")
+                raise NotRemoved("some objects are not deleted from Azure yet: run the command again")
             await Sleep(PAUSE)
             await self.service.tick()  # nobody wakes the background work for what is asked past a server
         return True

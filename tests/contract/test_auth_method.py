@@ -1,4 +1,4 @@
-"""The authentication method's configuration and roles, row by row."""
+"""The auth method's configuration and roles, row by row."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def test_no_two_rows_are_the_same(component: Component) -> None:
 
 
 def test_both_components_are_there() -> None:
-    """The authentication method and the secrets engine, each under its kind."""
+    """The auth method and the secrets engine, each under its kind."""
     assert {
         ("auth", "cloud"),
         ("secret", "cloud"),

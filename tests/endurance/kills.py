@@ -50,7 +50,7 @@ SERVICE: Final = {
     "settle_time": int(SETTLED + 2 * PROVIDER_TIMEOUT),
 }
 ROOT_KEYS: Final = 2
-"""Secrets of the root application that the service may keep alive: the one in use, and the one it has replaced."""
+"""Secrets of the mount's app registration that the service may keep: the one in use, and the one it has replaced."""
 
 
 @define
@@ -145,7 +145,7 @@ def _leaks(service: httpx.Client, cloud: Cloud) -> list[str]:
     ]
     keys = sum(root in one["of"] for one in made)
     if keys > ROOT_KEYS:
-        differences.append(f"{keys} secrets of the root application that were made by rotations")
+        differences.append(f"{keys} secrets of the mount's app registration that were made by rotations")
     return differences
 
 

@@ -308,7 +308,7 @@ def test_a_store_that_was_emptied_becomes_small_again_and_loses_nothing(path: Pa
     assert after < before / 10
     with closing(SqliteStore(path)) as store:
         assert (store.list("", "", 10), store.missing) == (("left",), 0)
-    with pytest.raises(StoreFailed, match="is not there"):
+    with pytest.raises(StoreFailed, match="does not exist"):
         compact(path.with_name("none"))
 
 

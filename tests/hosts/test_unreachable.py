@@ -109,4 +109,4 @@ def test_a_proxy_that_cannot_be_reached_is_named(runtime: str) -> None:
 def test_an_answer_that_is_cut_off_or_not_http_is_named_as_that(runtime: str, answer: bytes) -> None:
     with answering(answer) as port:
         shown = why(runtime, f"http://127.0.0.1:{port}/")
-    assert shown == "127.0.0.1: the connection was closed, or the answer is not HTTP"
+    assert shown == "127.0.0.1: the connection was closed, or the response is not HTTP"

@@ -13,20 +13,21 @@ def page() -> str:
     """The whole page, in Markdown."""
     parts = [
         "# The log",
-        "Printed by `make docs` from the table of lines; a test compares it with every place that writes one.",
-        "One line for each event on stderr. `log_format` chooses its form: `json`, one JSON object (RFC 8259) in UTF-8;"
-        " `terminal`, columns with colours for people, which no program should read; or `auto`, columns if stderr is a"
-        " terminal and JSON otherwise. `log_level` chooses the least important level.",
-        "A release may add lines and members. It does not change the meaning or the type of one without a line in the"
-        " changelog. No line holds a token, a client secret, a field's value or a body.",
+        "Printed by `make docs` from the table in the code. Do not edit.",
+        "The log has one line for each event, on stderr. `log_format` sets the format: `json` (one JSON "
+        "object per line, RFC 8259, UTF-8), `terminal` (coloured columns for people, which programs should "
+        "not read), or `auto` (columns if stderr is a terminal, otherwise JSON). `log_level` sets the "
+        "minimum severity.",
+        "A release may add lines and members. If it changes the meaning or type of one, the changelog "
+        "says so. No line contains a token, a client secret, the value of a field, or a body.",
         "## Members of every line",
         _members(COMMON),
-        "## What happens in the service",
-        "A member is left out where it would be empty or zero.",
+        "## Events of the service",
+        "Members that are empty or zero are omitted.",
         _lines(core_lines()),
-        "## What the server tells of itself",
-        "A failure is told by `error` and `reason` if it is one of ours, and otherwise by `error` and `where`.",
-        _lines(SERVER_LINES, "meaning, or what to do"),
+        "## Events of the server",
+        "A failure has `error` and `reason` if cloudid raised it, and otherwise `error` and `where`.",
+        _lines(SERVER_LINES, "meaning or action"),
         "## Members",
         _members(MEMBERS),
     ]

@@ -11,19 +11,19 @@ from cloudid_core.system.metrics import PAUSE
 from .tables import table
 
 SECTIONS: Final = (
-    (Source.EVENTS, "Counted from events", "From the start of the process on."),
-    (Source.NODE, "The node", "What it knows when it is asked."),
+    (Source.EVENTS, "Counted from events", "Counted since the process started."),
+    (Source.NODE, "The node", "The state of the node at the time of the request."),
     (
         Source.STORE,
         "The store",
-        f"Read from the store when somebody asks, and remembered for {PAUSE:.0f} s, or a hundred times as long as that"
-        " took. All nodes of a store tell the same: take the `max` over them, never the `sum`. Left out while the"
-        " store cannot be read.",
+        f"Read from the store when a request needs them, and cached for {PAUSE:.0f} s, or for a hundred "
+        "times as long as the read took. All nodes that share a store return the same values, so use `max` "
+        "over the nodes, never `sum`. Omitted while the store cannot be read.",
     ),
     (
         Source.SERVER,
         "The server",
-        "Measured by the two servers. A host of your own tells them only if it measures them itself.",
+        "Measured by the trio and aiohttp servers. Your own host has them only if it measures them.",
     ),
 )
 TOGETHER: Final = {Merge.SUM: "sum", Merge.MOST: "highest", Merge.LEAST: "lowest"}
@@ -33,18 +33,19 @@ def page() -> str:
     """The whole page, in Markdown."""
     parts = [
         "# Metrics",
-        "Printed by `make docs` from the table that counts, shows and tests them."
-        " How to scrape, alert and draw them: [how-to/monitor.md](../how-to/monitor.md).",
-        "`GET sys/metrics` answers all metrics of this machine. `?format=prometheus`, or an `Accept` that has"
-        " `text/plain` or OpenMetrics, gives Prometheus text (version 0.0.4), anything else JSON with the members"
-        " `Timestamp`, `Gauges`, `Counters` and `Samples`, as existing services answer. It needs a token that may read"
-        " `sys/metrics`; the setting `metrics_access` opens it to anybody, and at"
-        " the address `metrics_listen` of `[server]` `GET /metrics` needs none.",
-        "Workers of one machine answer as one: *together* says how. Each node is scraped by itself. Counters begin at"
-        " 0 with the server; a worker that takes the place of another goes on with its counters.",
-        "Labels have few values, or values that operators made: mounts, roles that exist, codes, statuses. What a"
-        f" client makes up is in no label. Of more than {MOST_SERIES} combinations the rest is counted together, as"
-        " `(the rest)`.",
+        "Printed by `make docs` from the table in the code. How to scrape, alert and draw them: "
+        "[how-to/monitor.md](../how-to/monitor.md).",
+        "`GET sys/metrics` returns all metrics of this machine. With `?format=prometheus`, or an "
+        "`Accept` header with `text/plain` or OpenMetrics, it returns the Prometheus text format (version "
+        "0.0.4). Otherwise it returns JSON with the members `Timestamp`, `Gauges`, `Counters` and `Samples`, "
+        "like Vault. It needs a token that may read `sys/metrics`, unless the setting `metrics_access` "
+        "allows anyone. `GET /metrics` at the address `metrics_listen` of `[server]` needs no token.",
+        "The workers of a machine return one set of metrics; the column *together* shows how they are "
+        "combined. Scrape each node separately. Counters start at 0 with the server. A worker that replaces "
+        "another continues its counters.",
+        "Labels have few values, or values that operators chose: mounts, roles that exist, codes, "
+        f"statuses. Values that clients make up never become labels. If a metric has more than {MOST_SERIES} "
+        "combinations of labels, the rest are counted together as `(the rest)`.",
     ]
     for source, title, about in SECTIONS:
         rows = [_row(metric) for metric in METRICS if metric.source is source]

@@ -30,7 +30,7 @@ from .parts import PAGES, Placeholders, printed
 from .tables import fields_table, table
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
-PRINTED: Final = "Printed by `make docs` from the tables that the service runs on; a test compares."
+PRINTED: Final = "Printed by `make docs` from the tables in the code. Do not edit."
 
 PLACES: Final = {
     (mount.kind, mount.type): mount.path for mount in (*BUILT_IN, *default_mounts(bytes(MOUNT_BYTES)).mounts)
@@ -38,45 +38,48 @@ PLACES: Final = {
 """Where a component is mounted unless somebody moves it."""
 
 COMPONENTS: Final = {
-    "system": ("sys", "The service itself"),
+    "system": ("sys", "The service"),
     "tokens": ("auth/token", "Tokens"),
-    "issuer": ("identity", "The issuer of identity tokens, and tokens of logins"),
-    "auth-method": ("auth/cloud", "The authentication method"),
+    "issuer": ("identity", "The issuer: identity tokens, and tokens for other services"),
+    "auth-method": ("auth/cloud", "The auth method"),
     "secrets-engine": ("cloud", "The secrets engine"),
 }
 """The pages of components: name, usual place and title."""
 
 CONVENTIONS: Final = (
-    "POST and PUT are the same, and so are `LIST` and `GET ?list=true`. Examples are as the service answered beside a "
-    "simulated cloud: long texts are cut, and of the envelope they have the members that say something."
+    "POST and PUT are equivalent, and so are `LIST` and `GET ?list=true`. The examples are real "
+    "responses of a service with a simulated Azure. Long strings are shortened, and empty members of the "
+    "envelope are omitted."
 )
 CODES: Final = (
-    'An error is `{"errors": […], "codes": […]}`, each text with its code. A 404 has no `codes`. The first code is '
-    "also in the header `X-Service-Error-Code`. No text holds a value that the client sent. "
-    "`MOUNT` is the path of the mount: `auth/cloud` or `cloud`, where nobody chose another."
+    'An error is `{"errors": […], "codes": […]}`: each text has a code. A 404 has no `codes`. The first '
+    "code is also in the header `X-Service-Error-Code`. No text contains a value that the client sent. "
+    "`MOUNT` is the path of the mount, by default `auth/cloud` or `cloud`."
 )
 PROVIDERS: Final = (
-    "What `rotate-root`, `permissions` and `rotation` answer, and warnings at a read of `config`, end with the "
-    "provider's own code, if the token may read `config` of the mount. The log has the code of every failure. These "
-    "codes have one of ours. A 403 of Azure without a code or with `AuthorizationFailed`, "
-    "`Authorization_RequestDenied` or `Forbidden` is `provider_permission_denied`, and so is a 401 without an AADSTS "
-    "code. 429 is `provider_throttled`, 408 and everything from 500 on `provider_failed`, and any other answer "
+    "Responses of `rotate-root`, `permissions` and `rotation`, and warnings when `config` is read, end "
+    "with Azure's own error code if the token may read the mount's `config`. The log has the code of every "
+    "failure. cloudid maps the codes in the table to codes of its own. A 403 without a code or with "
+    "`AuthorizationFailed`, `Authorization_RequestDenied` or `Forbidden` becomes "
+    "`provider_permission_denied`, and so does a 401 without an AADSTS code. 429 becomes "
+    "`provider_throttled`, 408 and 500 or higher become `provider_failed`, and every other response becomes "
     "`provider_refused`."
 )
 PROBLEMS: Final = (
-    "Without a token `problems` of `sys/health` has the codes. A token that may read `sys/health` also gets "
-    "`problem_details`: the text of each occurrence and what mends it. A problem with which the node serves changes "
-    "the status only where `problemcode` asks for that."
+    "Without a token, `sys/health` returns the codes in `problems`. With a token that may read "
+    "`sys/health`, it also returns `problem_details`: the text of each problem and its fix. A problem with "
+    "which the node can still serve requests changes the status only if the request sets `problemcode`."
 )
 CHECKED: Final = (
-    "In the order in which `explain`, audit entries and tests of roles show them. A login meets those that its role "
-    "and its token ask for, and is refused with the code of the first that fails; those that need the provider's word "
-    "come last."
+    "The checks in the order in which `explain`, audit entries and role tests show them. Only the checks "
+    "that the role and the token require are made. The login is refused with the code of the first that "
+    "fails. Checks that need a call to Azure come last."
 )
-LEFT_OUT_HEADINGS: Final = "A request with such a header and no token is 403, and its text has the reason."
+LEFT_OUT_HEADINGS: Final = (
+    "A request with one of these headers and without a token is refused with 403, and the text gives the reason."
+)
 LEFT_OUT_PATHS: Final = (
-    "Each stands for itself and for all that is below it. With a good token the answer is 404, and its text has the "
-    "reason."
+    "Each path includes everything below it. With a valid token, the response is 404, and its text gives the reason."
 )
 
 
@@ -89,15 +92,15 @@ def pages() -> Mapping[str, str]:
         for name, (place, title) in COMPONENTS.items()
     }
     parts["codes"] = ["# Error codes", PRINTED, CODES, _codes()]
-    parts["codes"] += ["## Codes of the cloud provider", PROVIDERS, _provider_codes()]
-    parts["problems"] = ["# Problems that health tells", PRINTED, PROBLEMS, _problems()]
+    parts["codes"] += ["## Azure's error codes", PROVIDERS, _provider_codes()]
+    parts["problems"] = ["# Health problems", PRINTED, PROBLEMS, _problems()]
     parts["checks"] = ["# Checks of a login", PRINTED, CHECKED, _checks()]
-    parts["role-grants"] = ["# What a role gives its principals", PRINTED, *role_grants.page()]
-    parts["permissions"] = ["# Provider permissions", PRINTED, *permissions.page()]
+    parts["role-grants"] = ["# What a role grants", PRINTED, *role_grants.page()]
+    parts["permissions"] = ["# Azure permissions", PRINTED, *permissions.page()]
     parts["policy-language"] = ["# The policy language", PRINTED, *policy_language.page()]
     parts["azure-compatibility"] = ["# Compatibility with Azure", PRINTED, *azure.page()]
-    parts["left-out"] = ["# What existing services have and this one has not", PRINTED]
-    parts["left-out"] += ["## Paths", LEFT_OUT_PATHS, table(("path", "why, or what instead"), _named(LEFT_OUT))]
+    parts["left-out"] = ["# Differences from Vault", PRINTED]
+    parts["left-out"] += ["## Paths", LEFT_OUT_PATHS, table(("path", "reason, or alternative"), _named(LEFT_OUT))]
     parts["left-out"] += ["## Headers", LEFT_OUT_HEADINGS, table(("header", "why"), _named(LEFT_OUT_HEADERS))]
     parts["left-out"] += ["## Fields that are accepted only while they are empty"]
     parts["left-out"] += [table(("field", "why"), _named(NOT_OFFERED))]

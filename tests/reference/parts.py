@@ -191,7 +191,9 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "azure": azure.sentence,
     "facts": facts,
     "login_role": partial(role_definition, AUTH, "cloudid logins", "Looks up the machines that log in"),
-    "engine_role": partial(role_definition, SECRET, "cloudid engine", "Assigns roles to the principals that it lends"),
+    "engine_role": partial(
+        role_definition, SECRET, "cloudid engine", "Assigns roles to the service principals that it issues"
+    ),
     "engine_permissions": partial(directory_permissions, SECRET, "roles with azure_roles", ROTATE),
     "exits": exits,
     "habits": habits,

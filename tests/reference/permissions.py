@@ -13,14 +13,15 @@ from .tables import table
 def page() -> Iterator[str]:
     """What stands below the title."""
     yield (
-        "Give each mount a credential of its own, with the permissions of the features that it uses and no others."
-        " *Directory* permissions are application permissions that an administrator consents to. *Resource manager*"
-        " permissions are actions that a role assignment grants at a scope: the bound subscriptions of an"
-        " authentication method, the scopes of an engine's roles. Where several names are given, any one is enough;"
-        " the first has the least rights. *Source* is the page of the provider that names them."
+        "Give each mount its own credential, with only the permissions of the features that it uses. "
+        "*Microsoft Graph* permissions are application permissions that an administrator consents to. *Azure "
+        "Resource Manager* permissions are actions that a role assignment grants at a scope: the bound "
+        "subscriptions of an auth method, or the scopes of an engine's roles. If several permissions are "
+        "listed, any one of them is enough, and the first has the least privileges. *Source* is Microsoft's "
+        "page about the permission."
     )
-    yield "`GET <mount>/permissions` checks what the configured credential has and names what is missing."
-    for kind, title in ((AUTH, "Authentication method"), (SECRET, "Secrets engine")):
+    yield "`GET <mount>/permissions` checks the permissions of the configured credential and lists the missing ones."
+    for kind, title in ((AUTH, "Auth method"), (SECRET, "Secrets engine")):
         yield f"## {title}"
         yield table(("feature", "directory", "resource manager", "what for", "source"), map(_row, features_of(kind)))
 

@@ -23,18 +23,18 @@ PATTERNS: Final = (
     ("cloud/creds/web", "exactly this path", "cloud/creds/Web", "cloud/creds/web-a"),
     (
         "cloud/creds/web*",
-        "everything that begins so: `*` stands at the end alone",
+        "all paths with this prefix; `*` is allowed only at the end",
         "cloud/creds/web/a",
         "cloud/creds/a",
     ),
-    ("auth/+/role/web", "any one segment in place of `+`", "auth/azure/role/web", "auth/a/b/role/web"),
-    ("+/creds/*", "both together, but not as `+*`", "azure/creds/web", "creds/web"),
+    ("auth/+/role/web", "any single segment in place of `+`", "auth/azure/role/web", "auth/a/b/role/web"),
+    ("+/creds/*", "both combined, but not as `+*`", "azure/creds/web", "creds/web"),
 )
 """A pattern, what it matches, and a path that it matches and one that it does not."""
 
 RANKS: Final = (
     ("the exact pattern", "cloud/creds/web", "cloud/creds/web*", "cloud/creds/web"),
-    ("its first wildcard stands further right", "cloud/creds/*", "cloud/+/web", "cloud/creds/web"),
+    ("its first wildcard is further right", "cloud/creds/*", "cloud/+/web", "cloud/creds/web"),
     ("it does not end in `*`", "cloud/+/web", "cloud/+/web*", "cloud/creds/web"),
     ("it has fewer `+`", "cloud/+/web/a", "cloud/+/+/a", "cloud/creds/web/a"),
     ("it is longer", "cloud/+/web*", "cloud/+/w*", "cloud/creds/web"),
@@ -94,54 +94,54 @@ REFUSED: Final = (
 )
 
 INTRODUCTION: Final = (
-    "A policy is a document of rules, in HCL or JSON; either may come in base64. Examples of use: "
-    "[policies](../how-to/policies.md). Every row with a path or a request is executed by a test."
+    "A policy is a document of rules in HCL or JSON, and may be base64-encoded. For examples, see "
+    "[policies](../how-to/policies.md). A test executes every row below that has a path or a request."
 )
 HCL: Final = (
-    "In HCL a comma may follow each assignment and each block, names may be in quotes, and parameters may be a block "
-    "without `=`."
+    "In HCL, a comma may follow each assignment and each block, names may be quoted, and parameters may "
+    "be a block without `=`."
 )
 PATHS: Final = (
-    "Paths are compared without case. **One pattern decides about a path**, and patterns do not add up. Rules for the "
-    "same pattern do, of one policy or of several: their capabilities are joined, their parameters too, and `deny` "
-    "beats all. A list is decided by a rule for exactly its path, with or without a final slash, before any wildcard. "
-    "The first line that tells two patterns apart says which one decides:"
+    "Paths ignore case. **Exactly one pattern decides about a path**: other matching patterns are "
+    "ignored. If several rules have that pattern, in one policy or in several, their capabilities and "
+    "parameters are merged, and `deny` takes precedence. To list a path, a rule for exactly this path, with "
+    "or without a final slash, takes precedence over wildcards. Of two patterns, the first row that "
+    "distinguishes them shows which one decides:"
 )
 VALUES: Final = (
-    'Values are compared as JSON, in the way the route reads them: `3600` is `"1h"`, and an old name of a field is the '
-    "field. Parameters count for `create`, `read`, `update` and `patch`.\n\n"
-    "- A value of a rule means one element of a list. Every element must match a value of `allowed_parameters`, and "
-    "none may match a value of `denied_parameters`. In a field of objects, an object is an element.\n"
-    '- A list as a value, `[["a", "b"]]`, is exactly that list.\n'
-    '- In a field that takes a list, the text `"a, b"` allows exactly that list and denies each of its elements; `""` '
-    "is the empty list. In a field that takes a text, it is that text.\n"
-    "- `*` at either end of a value stands for any text, and `*` alone for any value. In `denied_parameters` `*` may "
-    "also stand inside. In `allowed_parameters` a policy with `*` inside a value is refused; in a policy from before "
-    "that rule such a `*` stands for itself, and health reports the policy. In a list as a value `*` stands for "
-    "itself.\n"
-    "- A pattern is compared with texts, numbers and booleans. An object or null matches only `*` in "
-    "`allowed_parameters`, and every pattern in `denied_parameters`. In `denied_parameters` a pattern that no number "
-    "or no boolean can match, such as `*h` for seconds, denies every number or boolean.\n"
-    "- A value of `denied_parameters` that the field cannot read and that has no `*` denies every value of the field: "
-    "an object that lacks a required member, for example. In `allowed_parameters` it allows nothing.\n"
-    "- An object in `denied_parameters` denies that object and no other. A role or group can be named by its id "
-    "instead of its name, so name those that may be used in `allowed_parameters`, or set a ceiling in the mount's "
-    "configuration.\n"
-    "- A request whose value the route cannot read is refused by every rule that names the field.\n"
-    "- `config` of a mount is compared by its members, which are read as fields are. Empty, default and unknown "
-    "members do not count.\n"
-    "- Capitals count in `allowed_parameters` unless the route ignores them. They never count in `denied_parameters`."
+    'Values are compared as JSON, as the route reads them: `3600` equals `"1h"`, and a deprecated field '
+    "name equals the current one. Parameters apply to `create`, `read`, `update` and `patch`.\n\n- A value of "
+    "a rule is compared with one element of a list. Every element must match a value of "
+    "`allowed_parameters`, and none may match a value of `denied_parameters`. In a field of objects, each "
+    'object is an element.\n- A list as a value, `[["a", "b"]]`, matches exactly that list.\n- In a field that '
+    'takes a list, the string `"a, b"` allows exactly that list and denies each of its elements; `""` is the '
+    "empty list. In a field that takes a string, it is that string.\n- `*` at either end of a value matches "
+    "any text, and `*` as the whole value matches any value. In `denied_parameters`, `*` may also be in the "
+    "middle. In `allowed_parameters`, a policy with `*` in the middle of a value is refused; if such a "
+    "policy is already stored, its `*` is literal, and health reports the policy. In a list as a value, `*` "
+    "is literal.\n- A pattern is compared with strings, numbers and booleans. An object or null matches only "
+    "`*` in `allowed_parameters`, and every pattern in `denied_parameters`. In `denied_parameters`, a "
+    "pattern that no number or boolean can match, such as `*h` for seconds, denies every number or "
+    "boolean.\n- A value of `denied_parameters` that the field cannot read and that has no `*`, such as an "
+    "object without a required member, denies every value of the field. In `allowed_parameters` it allows "
+    "nothing.\n- An object in `denied_parameters` denies only that object. Because a role or group can be "
+    "named by id or by name, list the allowed ones in `allowed_parameters`, or set a ceiling in the mount's "
+    "configuration.\n- If the route cannot read a value, every rule that names the field refuses the "
+    "request.\n- `config` of a mount is compared by its members, which are read like fields. Empty, default "
+    "and unknown members are ignored.\n- `allowed_parameters` distinguishes upper and lower case unless the "
+    "route ignores it. `denied_parameters` never does."
 )
 LEFT_OUT: Final = (
-    "What could grant more than its author meant is refused as a whole, with `policy_invalid`, and nothing is stored. "
-    f"Not supported are {', '.join(f'`{name}`' for name in sorted(UNSUPPORTED))}, which other services know; "
-    "templates, heredocs and expressions; unknown keys and capabilities; an assignment that is repeated."
+    "A policy that could grant more than its author intended is refused with `policy_invalid`, and nothing is stored. "
+    f"These features of Vault's policies are not supported: {', '.join(f'`{name}`' for name in sorted(UNSUPPORTED))}, "
+    "templates, heredocs and expressions. Unknown keys and capabilities, and repeated assignments, are also refused."
 )
 LIMITS: Final = (
-    f"A text has at most {LONGEST:,} characters, HCL {MOST_TOKENS:,} tokens on {DEEPEST} levels. "
-    f"A token whose policies have more than {LONGEST_TOGETHER:,} characters in all may do nothing. A request is "
-    f"refused if its decision takes more than {MOST_COMPARISONS:,} comparisons of an element with a pattern. Reading "
-    f"an element of a value of the rule counts as {READING} comparisons, once for each type of field in the request."
+    f"A policy has at most {LONGEST:,} characters, and in HCL {MOST_TOKENS:,} tokens on {DEEPEST} levels. "
+    f"If the policies of a token have more than {LONGEST_TOGETHER:,} characters in total, all its requests "
+    f"are refused. A request is refused if its decision takes more than {MOST_COMPARISONS:,} comparisons of "
+    f"an element with a pattern. Reading an element of a rule's value counts as {READING} comparisons, once "
+    "for each type of field in the request."
 )
 
 
@@ -155,10 +155,13 @@ def page() -> Iterator[str]:
         ("pattern", "matches", "such as", "not"), ((_code(a), what, _code(b), _code(c)) for a, what, b, c in PATTERNS)
     )
     yield PATHS
-    yield table(("decides, since", "", "over", "at"), ((why, *map(_code, texts)) for why, *texts in RANKS))
+    yield table(("reason", "", "over", "at"), ((why, *map(_code, texts)) for why, *texts in RANKS))
     yield "## Capabilities"
-    yield table(("capability", "lets pass"), ((_code(name), what) for name, what in CAPABILITIES.items()))
-    yield "Protected is what the reference marks *with `sudo`*. What `policy` stands for, in place of `capabilities`:"
+    yield table(("capability", "allows"), ((_code(name), what) for name, what in CAPABILITIES.items()))
+    yield (
+        "Protected paths are marked *with `sudo`* in the reference. The levels of `policy`, which can "
+        "replace `capabilities`:"
+    )
     yield table(
         ("level", "capabilities"), ((_code(name), _codes(CAPABILITIES, all_)) for name, all_ in OLD_LEVELS.items())
     )
@@ -169,7 +172,7 @@ def page() -> Iterator[str]:
         ("rule", "request", "passes"),
         ((_code(rule), _code(_json(given)), "yes" if passes else "no") for rule, given, passes in PARAMETERS),
     )
-    yield "## What is left out"
+    yield "## Not supported"
     yield LEFT_OUT
     yield table(("text", "error"), ((_code(text), refusal(text)) for text in REFUSED))
     yield LIMITS

@@ -15,43 +15,43 @@ from .tables import table
 
 MEMBERS: Final = {
     "azure_roles": {
-        "role_name": ("it or `role_id`", "name of a role definition that can be assigned at the scope"),
-        "role_id": ("it or `role_name`", "full id of a role definition; it decides where both are given"),
+        "role_name": ("this or `role_id`", "name of a role definition that can be assigned at the scope"),
+        "role_id": ("this or `role_name`", "full id of a role definition; takes precedence"),
         "scope": (
             "yes",
-            "where: `/subscriptions/ID`, a resource group or a resource below it,"
-            " `/providers/Microsoft.Management/managementGroups/NAME`, or `/`; a final slash is no difference",
+            "the scope: `/subscriptions/ID`, a resource group or resource below it, "
+            "`/providers/Microsoft.Management/managementGroups/NAME`, or `/`; a final slash is ignored",
         ),
     },
     "azure_groups": {
-        "group_name": ("it or `object_id`", "display name of a group"),
-        "object_id": ("it or `group_name`", "id of a group; it decides where both are given"),
+        "group_name": ("this or `object_id`", "display name of a group"),
+        "object_id": ("this or `group_name`", "id of a group; takes precedence"),
     },
     "directory_roles": {
-        "role_name": ("it or `role_id`", "name of a role of the directory"),
-        "role_id": ("it or `role_name`", "id of its definition; it decides where both are given"),
+        "role_name": ("this or `role_id`", "name of a directory role"),
+        "role_id": ("this or `role_name`", "id of the role definition; takes precedence"),
     },
     "app_roles": {
-        "resource_name": ("it or `resource_id`", "display name of the API's principal"),
-        "resource_id": ("it or `resource_name`", "object id of the API's principal; it decides where both are given"),
-        "app_role_name": ("it or `app_role_id`", "value of a role for applications that is enabled"),
-        "app_role_id": ("it or `app_role_name`", "id of the role; it decides where both are given"),
+        "resource_name": ("this or `resource_id`", "display name of the API's service principal"),
+        "resource_id": ("this or `resource_name`", "object id of the API's service principal; takes precedence"),
+        "app_role_name": ("this or `app_role_id`", "value of an enabled app role for applications"),
+        "app_role_id": ("this or `app_role_name`", "id of the app role; takes precedence"),
     },
 }
 """The keys of each field's elements: whether they are needed, and what they mean."""
 
 INTRODUCTION: Final = (
-    "Fields of [`POST cloud/roles/:name`](secrets-engine.md#post-cloudrolesname). Each is an array of objects, or a "
-    f"JSON text that holds one, with at most {MOST} elements; every value is a text. The default is empty: nothing is "
-    "given. A role without `application_object_id` needs at least one of `azure_roles`, `directory_roles` and "
-    "`app_roles`. Names and ids are looked up when the role is written, and both are read back. How to use them: "
-    "[lend credentials](../how-to/issue-credentials.md)."
+    "These are fields of [`POST cloud/roles/:name`](secrets-engine.md#post-cloudrolesname). Each is an "
+    f"array of objects, or a JSON string of one, with at most {MOST} elements. Every value is a string. By "
+    "default, they are empty and grant nothing. A role without `application_object_id` needs at least one of "
+    "`azure_roles`, `directory_roles` and `app_roles`. Names and ids are looked up when the role is written, "
+    "and both are returned when it is read. How to use them: "
 )
 BOUNDS: Final = (
-    "The configuration of the mount bounds what roles may give: [`allowed_…`](secrets-engine.md#post-cloudconfig). For "
-    "`directory_roles` and `app_roles` nothing is allowed that is not listed there."
+    "The configuration of the mount limits what roles may grant: "
+    "[`allowed_…`](secrets-engine.md#post-cloudconfig). Directory roles and app roles must be listed there."
 )
-ERRORS: Final = "Each as the service answered; nothing is stored then. Elements count from 0."
+ERRORS: Final = "The real responses of the service, which stores nothing in these cases. Elements are counted from 0."
 
 
 def mistakes(engine: SecretsEngine) -> dict[str, dict[str, Any]]:
@@ -59,20 +59,20 @@ def mistakes(engine: SecretsEngine) -> dict[str, dict[str, Any]]:
     [right] = engine.grants()
     group = {"object_id": engine.group(0)["id"]}
     return {
-        "nothing is given": {"azure_roles": []},
-        "no array of objects": {"azure_roles": "Reader"},
+        "grants nothing": {"azure_roles": []},
+        "not an array of objects": {"azure_roles": "Reader"},
         f"more than {MOST} elements": {"azure_roles": [right] * (MOST + 1)},
         "an unknown key": {"azure_roles": [{**right, "colour": "red"}]},
-        "a value that is no text": {"azure_roles": [{**right, "scope": 7}]},
+        "a value that is not a string": {"azure_roles": [{**right, "scope": 7}]},
         "neither name nor id": {"azure_roles": [{"scope": engine.scope}]},
         "no scope": {"azure_roles": [{"role_name": "Reader"}]},
-        "a scope that is none": {"azure_roles": [{**right, "scope": "/subscriptions"}]},
-        "a role that is not there": {"azure_roles": [{**right, "role_name": "Raeder"}]},
+        "an invalid scope": {"azure_roles": [{**right, "scope": "/subscriptions"}]},
+        "an unknown role": {"azure_roles": [{**right, "role_name": "Raeder"}]},
         "a name that several roles have": {"azure_roles": engine.grants(AMBIGUOUS)},
-        "a role twice at one scope": {"azure_roles": [right, right]},
-        "a group that is not there": {"azure_roles": [right], "azure_groups": [{"group_name": "nobody"}]},
+        "a role twice at the same scope": {"azure_roles": [right, right]},
+        "an unknown group": {"azure_roles": [right], "azure_groups": [{"group_name": "nobody"}]},
         "a group twice": {"azure_roles": [right], "azure_groups": [group, group]},
-        "a role of the directory that is not allowed": {"directory_roles": [{"role_name": "Directory Readers"}]},
+        "a directory role that is not allowed": {"directory_roles": [{"role_name": "Directory Readers"}]},
         "an app role that is not allowed": {"app_roles": engine.app_roles(0)},
     }
 
@@ -90,7 +90,7 @@ def page() -> Iterator[str]:
     read = engine.must("GET", ROLE)
     read.body["data"] = {name: read.data[name] for name in given}
     yield _shown(request_of("GET", ROLE, None), read)
-    yield "## What is refused"
+    yield "## Mistakes"
     yield ERRORS
     refusals = {what: engine.ask("POST", ROLE, fields) for what, fields in mistakes(engine).items()}
     yield table(("mistake", "status", "code", "error"), (_row(what, reply) for what, reply in refusals.items()))

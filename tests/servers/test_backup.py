@@ -38,7 +38,7 @@ PATIENT_SERVICE: Final = {**SETTLED_SOON, "request_deadline": "20s"}
 
 
 class Directory:
-    """What an operator does to the root application at the provider."""
+    """What an operator does to the mount's app registration at the provider."""
 
     def __init__(self, simulator: str) -> None:
         self.world = httpx.get(f"{simulator}/simulator/world", **PATIENT).json()
@@ -65,7 +65,7 @@ class Directory:
         return dict(answer.json())
 
     def made(self, kind: str, of: str = "") -> set[str]:
-        """What lives of what was made for leases: all but what belongs to the root application.
+        """What lives of what was made for leases: all but what belongs to the mount's app registration.
 
         `of`: the application that it must belong to.
         """
@@ -215,7 +215,7 @@ def test_a_disk_without_room_is_told_as_such(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
     try:
         for work in (SqliteStore, compact, lambda store: back_up(store, tmp_path / "copy")):
-            with pytest.raises(StoreFailed, match="disk I/O error: there is no room left"):
+            with pytest.raises(StoreFailed, match="disk I/O error: there is no space left"):
                 work(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -63,7 +63,7 @@ def test_a_store_is_prepared_once_and_then_served(server: str, settings: Path) -
     assert first.returncode == 0
     assert first.stderr.splitlines() == [
         f"initialised: {settings.parent / 'cloudid.sqlite'}",
-        f"master key: in {settings.parent / 'cloudid.key'}: keep a copy apart from copies of the store",
+        f"master key: in {settings.parent / 'cloudid.key'}: back it up, but not together with the store",
     ]
     shown, _, token = first.stdout.strip().partition(": ")
     assert shown == "root token"
@@ -116,7 +116,7 @@ def test_dev_says_which_environments_of_the_settings_file_it_replaces(server: st
     settings.write_text('[server]\nlisten = "127.0.0.1:0"\n[clouds.CloudChinaCloud]\nlogin = "http://127.0.0.1:1"\n')
     with Running(server, "--dev", "--settings", str(settings)) as running:
         assert [line for line in running.introduction if "clouds" in line] == [
-            "warning: [clouds.CloudChinaCloud] of the settings file is not used, because --dev starts a simulated cloud"
+            "warning: [clouds.CloudChinaCloud] of the settings file is ignored, because --dev starts a simulated Azure"
         ]
 
 
@@ -278,7 +278,7 @@ def test_a_master_key_is_not_replaced_by_itself(settings: Path) -> None:
     assert command(SERVERS[0], "init", "--settings", str(settings)).returncode == 0
     failed = rekey(SERVERS[0], settings, "--new-key-file", str(settings.parent / "cloudid.key"))
     assert (failed.returncode, failed.stdout) == (1, "")
-    assert "this is the master key of the settings already" in failed.stderr
+    assert "this is already the master key of the settings" in failed.stderr
 
 
 def test_a_store_is_not_copied_to_itself(settings: Path) -> None:
@@ -371,7 +371,7 @@ def test_systemd_hands_over_the_master_key(settings: Path, monkeypatch: pytest.M
     [
         ("false", "failed with exit code 1"),
         ("no-such-command-anywhere", "cannot be run: No such file or directory"),
-        ("echo hunter2", "what the command for the master key printed does not hold 64 hexadecimal digits"),
+        ("echo hunter2", "the output of the command for the master key does not hold 64 hexadecimal digits"),
         ("echo 'unfinished", "cannot be run: ValueError"),
         (" ", "cannot be run: IndexError"),
     ],
@@ -446,20 +446,20 @@ def test_options_are_read(words: list[str], expected: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "arguments, reason",
     [
-        ([], "no cloudid.toml is here; to try things out, use dev"),
-        (["init"], "--settings FILE is needed: CLOUDID_SETTINGS is not set"),
+        ([], "there is no cloudid.toml here; to try cloudid, run cloudid dev"),
+        (["init"], "--settings FILE is required, because CLOUDID_SETTINGS is not set"),
         (["init", "--dev", "--settings", "a.toml"], "No such option '--dev'"),
-        (["backup", "copy"], "--settings FILE is needed: CLOUDID_SETTINGS is not set"),
+        (["backup", "copy"], "--settings FILE is required, because CLOUDID_SETTINGS is not set"),
         (["backup", "--settings", "a.toml"], "Missing argument 'TARGET'"),
         (["rekey", "--settings", "a.toml"], "give one of --new-key-file, --new-key-variable"),
         (["rekey", "--settings", "a.toml", "--finish", "--new-key-file", "b"], "give one of --new-key-file"),
         (["rekey", "--settings", "a.toml", "--finish", "--new-key-variable", ""], "give one of --new-key-file"),
         (["--settings", "a.toml", "--root-token", "t"], "--root-token is for --dev only"),
-        (["--dev", "--workers", "2"], "--workers needs a store that processes share"),
+        (["--dev", "--workers", "2"], "--workers needs a shared store"),
         (["--settings", "a.toml", "--workers", "65"], "65 is not in the range 1<=x<=64"),
         (["--dev", "--listen", "here"], "here is not HOST:PORT"),
-        (["--dev", "--provider", "127.0.0.1:8400"], "127.0.0.1:8400 must be an address such as http://HOST:PORT"),
-        (["--settings", "a.toml", "--provider", ""], "must be an address such as http://HOST:PORT"),
+        (["--dev", "--provider", "127.0.0.1:8400"], "127.0.0.1:8400 must be a URL such as http://HOST:PORT"),
+        (["--settings", "a.toml", "--provider", ""], "must be a URL such as http://HOST:PORT"),
         (["--settings", "a.toml", "stop"], "Got unexpected extra argument (stop)"),
     ],
 )
@@ -525,7 +525,7 @@ def test_settings_are_found_by_a_variable_and_then_here(
     monkeypatch.chdir(empty)
     assert check() == (
         2,
-        "error: --settings FILE is needed: CLOUDID_SETTINGS is not set, and no cloudid.toml is here; "
+        "error: --settings FILE is required, because CLOUDID_SETTINGS is not set and there is no cloudid.toml here; "
         "see cloudid check --help\n",
     )
     monkeypatch.setenv("CLOUDID_SETTINGS", str(settings))
@@ -546,7 +546,7 @@ def test_settings_here_that_others_may_write_have_to_be_named(
     monkeypatch.chdir(settings.parent)
     settings.chmod(0o666)
     assert run(cloudid, PROGRAM, ["check"]) == 1
-    assert "can be written by others: to use it, name it with --settings" in capfd.readouterr().err
+    assert "to use it, name it with --settings" in capfd.readouterr().err
     run(cloudid, PROGRAM, ["check", "--settings", "cloudid.toml"])
     assert "cloudid.toml" in capfd.readouterr().out
 

@@ -51,7 +51,7 @@ def test_they_lead_from_a_login_to_the_end_of_credentials(name: str, tmp_path: P
         assert '"state": "healthy"' in shown
         assert '"role": "web"' in shown
         assert '"lease_duration": 60' in shown
-        assert re.search(r"lent to this command alone: [0-9a-f-]{36}", shown)
+        assert re.search(r"only for this command: [0-9a-f-]{36}", shown)
         assert (tmp_path / ".cloudid-token").stat().st_mode & 0o777 == 0o600
 
         def removed() -> list[Any]:

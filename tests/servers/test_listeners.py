@@ -44,7 +44,7 @@ def test_an_address_that_the_machine_does_not_have_is_left_out(monkeypatch: pyte
 
 def test_a_host_without_an_address_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     label = "a" * 64
-    with pytest.raises(SettingsError, match=f"cannot listen on {label}:0: it is no host name"):
+    with pytest.raises(SettingsError, match=f"cannot listen on {label}:0: it is not a host name"):
         bound_to(f"{label}:0")
 
     def fail(*_: object, **__: object) -> None:

@@ -293,7 +293,7 @@ def test_it_needs_settings_or_a_token(make: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("make", [asgi_application, aiohttp_application])
 def test_an_address_that_cannot_be_used_is_named(make: Callable[..., Any]) -> None:
-    with pytest.raises(ValueError, match=r"^provider must be an address"):
+    with pytest.raises(ValueError, match=r"^provider must be a URL"):
         make(dev_root_token=ROOT, provider="127.0.0.1:8400")
 
 

@@ -62,7 +62,7 @@ def write(path: Path, **content: object) -> str:
 
 def test_cases_that_go_as_expected_end_with_0(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main([write(tmp_path / "cases.json", cases=CASES), write(tmp_path / "roles.json", roles=ROLES)]) == 0
-    assert capfd.readouterr().out.endswith("6 cases, 0 otherwise than expected\n")
+    assert capfd.readouterr().out.endswith("6 cases, 0 different than expected\n")
 
 
 def test_roles_of_a_file_need_no_network(
@@ -93,7 +93,7 @@ def test_a_case_that_goes_otherwise_ends_with_1_and_says_why(
     assert main([write(tmp_path / "all.json", cases=[*CASES, wrong], roles=ROLES)]) == 1
     told = capfd.readouterr().out
     assert shown in told
-    assert told.endswith("7 cases, 1 otherwise than expected\n")
+    assert told.endswith("7 cases, 1 different than expected\n")
 
 
 @pytest.mark.parametrize(
@@ -167,4 +167,4 @@ def test_it_is_a_program_and_a_command_of_both_servers(module: tuple[str, ...], 
     file = write(tmp_path / "all.json", cases=[*CASES, case("vm_name_mismatch")], roles=ROLES)
     done = finished(*module, file)
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.endswith("7 cases, 1 otherwise than expected\n")
+    assert done.stdout.endswith("7 cases, 1 different than expected\n")

@@ -54,7 +54,7 @@ class Site:
         return answer.json() if answer.content else None
 
     def configure(self, **credential: Any) -> None:
-        """The authentication method, and a role for every machine of the cloud."""
+        """The auth method, and a role for every machine of the cloud."""
         config = {"tenant_id": self.world["tenant"], "resource": RESOURCE, "client_id": self.application["client_id"]}
         self.must("POST", "auth/cloud/config", {**config, "max_retries": 0, **credential})
         self.must("POST", "auth/cloud/role/all", {"bound_subscription_ids": self.world["subscriptions"]})

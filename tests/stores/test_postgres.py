@@ -155,11 +155,11 @@ def test_all_nodes_use_the_mode_that_the_store_was_made_with(database: str, data
 @pytest.mark.parametrize(
     "statement, reason",
     [
-        ("CREATE SCHEMA cloudid", "is not a store of this service"),
-        ("CREATE SCHEMA cloudid; CREATE TABLE cloudid.format (cats text)", "is not a store of this service"),
+        ("CREATE SCHEMA cloudid", "is not a store of cloudid"),
+        ("CREATE SCHEMA cloudid; CREATE TABLE cloudid.format (cats text)", "is not a store of cloudid"),
         ("UPDATE cloudid.format SET version = 99", "was opened by cloudid .* and has version 99 of the store's format"),
         ("UPDATE cloudid.format SET mode = 'other'", "a mode that is unknown"),
-        ("DELETE FROM cloudid.format", "is not a store of this service"),
+        ("DELETE FROM cloudid.format", "is not a store of cloudid"),
     ],
 )
 def test_a_database_that_is_not_ours_is_refused(

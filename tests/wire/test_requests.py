@@ -200,7 +200,9 @@ def test_a_form_is_answered_with_what_to_send_instead(furnished: Installation) -
     headers = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
     for body in (b"token_ttl=1h", b"1"):
         response = send(furnished, "POST", "auth/cloud/role/web", body, headers)
-        assert json.loads(response.body)["errors"] == ["failed to decode JSON input: the body is a form, send JSON"]
+        assert json.loads(response.body)["errors"] == [
+            "failed to decode JSON input: the body is a form: send JSON instead"
+        ]
 
 
 def test_a_deadline_that_passes_while_the_provider_is_slow_is_504() -> None:

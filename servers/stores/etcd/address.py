@@ -42,20 +42,20 @@ class Address:
             options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
             found = [(urlsplit(f"//{place}").hostname, urlsplit(f"//{place}").port) for place in places]
         except ValueError:
-            raise StoreFailed("the store's address is malformed") from None
+            raise StoreFailed("the store's URL is malformed") from None
         unknown = sorted(options.keys() - OPTIONS)
         is_tls = bool(options) and options.get("tls") != "false"
         is_sent_in_clear = password is not None and not is_tls and not all(is_loopback(host or "") for host, _ in found)
         for is_wrong, reason in (
-            (":" in user, "the store's address must hold no password: name a file in store_password_file"),
+            (":" in user, "the store's URL must not contain a password: name a file in store_password_file"),
             (unknown, f"the store's address has options other than {', '.join(sorted(OPTIONS))}: {unknown[:1]}"),
-            (not prefix or not all(host for host, _ in found), f"the store's address must be {FORM}"),
-            (options.get("tls", "true") not in ("true", "false"), "tls in the store's address is true or false"),
+            (not prefix or not all(host for host, _ in found), f"the store's URL must be {FORM}"),
+            (options.get("tls", "true") not in ("true", "false"), "tls in the store's URL must be true or false"),
             (
                 bool(user) != (password is not None),
-                "a user of etcd needs store_password_file, and a password needs USER@ in the address",
+                "an etcd user needs store_password_file, and a password needs USER@ in the URL",
             ),
-            (is_sent_in_clear, "a password of etcd travels by TLS alone: add ?tls=true to the store's address"),
+            (is_sent_in_clear, "an etcd password is sent only over TLS: add ?tls=true to the store's URL"),
         ):
             if is_wrong:
                 raise StoreFailed(reason)

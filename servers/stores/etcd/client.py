@@ -126,7 +126,7 @@ class Client:
                     if len(content) <= ANSWER_LIMIT:
                         content += part  # to leave the loop would leave generators behind
             if len(content) > ANSWER_LIMIT:
-                raise httpcore.RemoteProtocolError("the answer is too large")
+                raise httpcore.RemoteProtocolError("the response is too large")
             return response, bytes(content)
 
         return await self._runtime.in_time(seconds, fetch)
@@ -151,7 +151,7 @@ def _read(answer: httpcore.Response, body: bytes) -> Mapping[str, Any]:
     try:
         content = msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.DecodeError:
-        raise Lost("an answer that is no JSON") from None
+        raise Lost("a response that is not JSON") from None
     if answer.status == 200:
         return content
     text = str(content.get("message") or content.get("error"))

@@ -143,7 +143,7 @@ class EtcdStore(BatchedStore):
         revision = int(header["revision"])
         self._cluster = self._cluster or header["cluster_id"]
         if header["cluster_id"] != self._cluster:
-            raise StoreFailed("another etcd cluster answers than before")
+            raise StoreFailed("a different etcd cluster answers than before")
         if revision < seen:
             raise StoreFailed(f"etcd is back at revision {revision}, after {seen}")
         self._revision = max(self._revision, revision)
@@ -159,18 +159,18 @@ class EtcdStore(BatchedStore):
             await self._ask([_is_at(self._format, 0)], [_put(self._format, msgspec.json.encode(made))])
         [rows] = (await self._ask(then=[_get(self._format)])).rows
         if not rows:
-            raise StoreFailed("etcd holds no store below this prefix: run init first")
+            raise StoreFailed("etcd has no store at this prefix: run init first")
         try:
             known = msgspec.json.decode(b64decode(rows[0]["value"]), type=dict[str, Any])
             check("the store in etcd", known["format"], known["release"])
             cluster = known["cluster"]
         except (KeyError, ValueError, TypeError):
-            raise StoreFailed("what etcd holds below this prefix is not a store of this service") from None
+            raise StoreFailed("the data in etcd at this prefix is not a store of cloudid") from None
         if cluster != self._cluster:
             if not self._accepts_restore:
                 raise StoreFailed(
-                    "the store was made in another etcd cluster: if this one was restored from its snapshot and "
-                    "nothing uses the other, run init --accept-restore"
+                    "the store was created in a different etcd cluster: if this cluster was restored "
+                    "from its snapshot and no server uses the other, run init --accept-restore"
                 )
             moved = msgspec.json.encode({**known, "cluster": self._cluster})
             await self._ask(then=[_put(self._format, moved)])
@@ -285,7 +285,7 @@ class EtcdStore(BatchedStore):
             except StoreFailed:
                 await self._runtime.wait(self._runtime.new_event(), PAUSE)
         if not doubt.is_settled or doubt.is_unknown:
-            raise OutcomeUnknown(f"etcd's answer to a commit was lost: {loss}")
+            raise OutcomeUnknown(f"etcd's response to a commit was lost: {loss}")
         return doubt.version
 
     async def _settle(self) -> None:

@@ -53,12 +53,12 @@ class Address:
         """
         if not _URI.fullmatch(text):
             raise StoreFailed(
-                "the store's address is malformed: in user and password, @ is %40, / is %2F, ? is %3F, # is %23"
+                "the store's URL is malformed: in user and password, write @ as %40, / as %2F, ? as %3F, # as %23"
             )
         try:
             parsed = Conninfo.parse(text.encode())
         except (OperationalError, UnicodeError):
-            raise StoreFailed("the store's address is not a PostgreSQL connection URI") from None
+            raise StoreFailed("the store's URL is not a PostgreSQL connection URI") from None
         options = {option.keyword.decode(): option.val.decode() for option in parsed if option.val is not None}
         if "," in options.get("host", ""):
             options.setdefault("target_session_attrs", "read-write")

@@ -25,8 +25,8 @@ TAKEN: Final = "42P05"
 """Somebody else has prepared a statement of this name on this connection's backend."""
 
 POOLED: Final = (
-    "a pooler lends this connection's backend to others: name the database server itself, or let the pooler keep a "
-    "backend for each session"
+    "a connection pooler shares this connection's backend with other clients: connect directly to the "
+    "database server, or use session pooling"
 )
 GOOD: Final = frozenset({ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK})
 
@@ -128,7 +128,7 @@ class Connection:
             send()
             while self._raw.flush():
                 if not await self._runtime.wait_writable(self._raw.socket, deadline - time.monotonic()):
-                    raise ConnectionLost("the database takes no data")
+                    raise ConnectionLost("the database does not accept data")
             results = await self._receive(deadline)
             is_answered = self._raw.status == ConnStatus.OK
             if not is_answered:

@@ -118,7 +118,7 @@ class Connector:
         session = await open_session(self._runtime, self._address, is_exclusive=self._is_exclusive)
         try:
             if self._identity and session.store.id != self._identity:
-                raise StoreFailed("the database holds another store than before")
+                raise StoreFailed("the database has a different store than before")
             # A server that is back from the past would undo what has been answered since.
             if session.timeline is not None and session.timeline < self.timeline:
                 raise StoreFailed(f"the database is back on timeline {session.timeline}, after {self.timeline}")
@@ -139,7 +139,7 @@ class Connector:
             await session.end(doubt.backend)
             number, base = await session.register(self.writer)
         except (ConnectionLost, StatementFailed) as failure:
-            raise StoreFailed(f"what became of a commit is not known yet: {failure}") from None
+            raise StoreFailed(f"the outcome of a commit is not known yet: {failure}") from None
         doubt.base = base if number == doubt.number else None
         doubt.is_settled = True
         doubt.settled.set()

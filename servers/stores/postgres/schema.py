@@ -165,7 +165,7 @@ async def prepare(connection: Connection, mode: Mode) -> None:
         await connection.run(_SCRIPTS[mode], SECONDS)
     except StatementFailed as failure:
         if failure.state not in _ALREADY_THERE:
-            raise StoreFailed(f"the store could not be made: {failure}") from None
+            raise StoreFailed(f"the store could not be created: {failure}") from None
     if mode is Mode.KEYS:
         with suppress(StatementFailed):  # the store is usable; health and `check` name the statement
             await connection.run(_KEEP_OTHERS_OUT, SECONDS)
@@ -174,7 +174,7 @@ async def prepare(connection: Connection, mode: Mode) -> None:
 async def find(connection: Connection) -> Store:
     """The store of this database. Raises `StoreFailed` when there is none, or one that this program cannot use."""
     if not await _exists(connection):
-        raise StoreFailed("the database holds no store: run init first")
+        raise StoreFailed("the database has no store: run init first")
     try:
         result = await connection.run(_FORMAT, SECONDS)
         [[version, mode, identity, release]] = [
@@ -184,10 +184,10 @@ async def find(connection: Connection) -> Store:
     except (StatementFailed, ValueError) as failure:
         if isinstance(failure, StatementFailed) and failure.state == NOT_ALLOWED:
             raise StoreFailed(f"the store cannot be read: {failure}") from None
-        raise StoreFailed("the schema cloudid of the database is not a store of this service") from None
+        raise StoreFailed("the schema cloudid in the database is not a store of cloudid") from None
     check("the store in the database", number, release)
     if mode not in {known.value for known in Mode}:
-        raise StoreFailed("the database has a store of a mode that is unknown here")
+        raise StoreFailed("the mode of the store in the database is not supported by this version")
     store = Store(identity, Mode(mode), number)
     _check_server(connection, store.mode)
     return store
@@ -217,8 +217,8 @@ async def take_over(connection: Connection) -> None:
     except StatementFailed as failure:
         if failure.state in _LOCKED:
             raise StoreFailed(
-                "another session, such as pg_dump, keeps the table cloudid.format locked, so the store cannot be "
-                "upgraded: wait until that session has ended, then start again"
+                "another session, such as pg_dump, has locked the table cloudid.format, so the store "
+                "cannot be upgraded: wait until that session has ended, then start again"
             ) from None
         raise
 

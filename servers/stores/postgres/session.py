@@ -195,8 +195,8 @@ async def _taken_over(runtime: Runtime, connection: Connection) -> schema.Store:
         else:
             await runtime.wait(runtime.new_event(), TRIAL_PAUSE)
     raise StoreFailed(
-        f"nodes of an older release use the store, whose format is {store.format}; this one needs {FORMAT}: stop all "
-        "of them, then start this one"
+        f"nodes of an older release use the store, whose format is {store.format}, but this release needs "
+        f"{FORMAT}: stop all of them, then start this one"
     )
 
 
@@ -220,11 +220,11 @@ async def _lock(connection: Connection, mode: schema.Mode, *, is_exclusive: bool
         raise StoreFailed("the store is in use: stop all servers and other commands that have it open")
     if is_exclusive:
         raise StoreFailed(
-            "a role that may not use the store holds its lock: end its sessions, and take from PUBLIC the right to "
-            "CONNECT to the database"
+            "a database role without access to the store holds its lock: end its sessions, and revoke "
+            "CONNECT on the database from PUBLIC"
         )
     if has_rivals:
-        raise StoreFailed("the store is being copied: wait until that has ended")
+        raise StoreFailed("the store is being copied: wait until the copy is complete")
     return False
 
 
@@ -241,7 +241,7 @@ async def _timeline(connection: Connection, mode: schema.Mode) -> int | None:
     shown = result.get_value(0, 0)
     timeline = None if shown is None else int(shown, 16)
     if timeline is not None and timeline > LAST_TIMELINE:
-        raise StoreFailed("the database has failed over more often than versions can count")
+        raise StoreFailed("the database has failed over too often")
     return timeline
 
 

@@ -94,7 +94,7 @@ class PostgresStore(BatchedStore):
                     self._connector.drop(session, str(failure))
                 elif failure.state not in COLLIDED:
                     raise
-        raise StoreFailed("the connection is lost again and again")
+        raise StoreFailed("the connection is lost repeatedly")
 
     async def _read_entries(self, session: Session, tickets: Sequence[Read]) -> None:
         """The entries that all of them want, in one round trip."""
@@ -156,7 +156,7 @@ class PostgresStore(BatchedStore):
                 if failure.state not in COLLIDED:
                     raise
                 await self._runtime.wait(self._runtime.new_event(), PAUSES.pause(collision, random.random()))
-        raise StoreFailed("other commits kept coming")
+        raise StoreFailed("too many concurrent commits")
 
     async def _send_on(self, session: Session, tickets: Sequence[CommitTicket]) -> Sequence[int] | Mismatches | None:
         if session.timeline is None:

@@ -127,7 +127,7 @@ def test_facts_that_the_provider_does_not_tell_now_are_undecided() -> None:
     world.fail("arm", status=403, code="AuthorizationFailed")
     reply = world.must("POST", EXPLAIN, body)
     assert reply.data["verdict"] == "undecided"
-    assert "denies our credentials" in reply.body["warnings"][0]
+    assert "does not permit this operation" in reply.body["warnings"][0]
 
 
 def test_the_source_address_is_decided_when_it_is_given() -> None:

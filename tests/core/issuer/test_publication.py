@@ -159,7 +159,7 @@ def test_what_is_read_back_has_to_be_what_was_written() -> None:
     world = new_world()
     world.documents = Forgetful()
     world.tick()
-    assert "what was written is not what is read" in world.problems()[0]
+    assert "the published document differs from what was written" in world.problems()[0]
     with pytest.raises(Refused, match="published"):
         identity_token(world)
 

@@ -89,7 +89,9 @@ def test_what_was_not_asked_is_unknown_and_why_is_told(path: str) -> None:
         assert feature["granted"] is None or not feature["needs"]
         for need in feature["needs"]:
             assert need["granted"] is None
-            assert ("AADSTS7000215" if need["api"] == "directory" or need["scope"] else "no scope") in need["reason"]
+            assert ("AADSTS7000215" if need["api"] == "directory" or need["scope"] else "do not name a scope") in need[
+                "reason"
+            ]
     assert all("AADSTS7000215" in warning for warning in reply.body["warnings"])
     assert reply.data["missing"] == []
 
@@ -112,8 +114,8 @@ def test_scopes_that_were_left_out_leave_it_open(monkeypatch: pytest.MonkeyPatch
     reply = world.must("GET", "cloud/permissions")
     role = features(reply.data)["roles with azure_roles"]
     assert role["granted"] is None
-    assert "1 more scopes were not looked at" in {need["reason"] for need in role["needs"]}
-    assert reply.body["warnings"] == ["1 more scopes were not looked at"]
+    assert "scopes that were not checked: 1" in {need["reason"] for need in role["needs"]}
+    assert reply.body["warnings"] == ["scopes that were not checked: 1"]
 
 
 def test_other_requests_are_answered_between_two_roles_whose_scopes_are_looked_for() -> None:

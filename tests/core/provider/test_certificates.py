@@ -200,7 +200,7 @@ def test_a_change_whose_end_nobody_knows_is_waited_for_as_long_as_its_call_may_b
     simulated.world.spawn(adding(simulated, "a", seconds=10))
     simulated.world.advance(5)
     simulated.world.crash()
-    with pytest.raises(Refused, match="under way"):
+    with pytest.raises(Refused, match="in progress"):
         add(simulated, "bb", seconds=10)
     simulated.world.advance(simulated.client.settings.request_grace)
     add(simulated, "bb")
@@ -224,7 +224,7 @@ def test_a_change_without_an_answer_stays_one_when_the_list_cannot_be_read_eithe
     with pytest.raises(ProviderAmbiguous):
         add(simulated, "a", seconds=20)
     simulated.world.provider = handle
-    with pytest.raises(Refused, match="under way"):
+    with pytest.raises(Refused, match="in progress"):
         add(simulated, "bb", seconds=4)
 
 

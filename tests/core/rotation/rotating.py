@@ -76,7 +76,7 @@ class Rotating(SecretsEngine):
         return [password.key_id for password in self.root.passwords]
 
     def add_secret(self, starting: str = "") -> str:
-        """One more secret of the root application, from its operator."""
+        """One more secret of the mount's app registration, from its operator."""
         now = self.clock
         password = self.simulator.world.directory.add_password(self.root, "operator", now, now + 10**7)
         if starting:
@@ -87,12 +87,12 @@ class Rotating(SecretsEngine):
         return password.secret
 
     def kill_secret(self, secret: str) -> None:
-        """An operator removes a secret of the root application."""
+        """An operator removes a secret of the mount's app registration."""
         (password,) = (password for password in self.root.passwords if password.secret == secret)
         self.simulator.world.directory.remove_password(self.root, password.key_id)
 
     def promoted_application(self) -> dict[str, str]:
-        """The credentials of another application that may do what the root application may."""
+        """The credentials of another application that may do what the mount's app registration may."""
         other = self.scene["applications"][1]
         principal = self.simulator.world.directory.principal_of(other["client_id"])
         assert principal is not None

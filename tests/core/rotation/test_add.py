@@ -126,7 +126,7 @@ def test_a_root_application_without_rights_is_not_rotated() -> None:
 
 
 def test_an_application_that_a_role_points_at_is_not_rotated() -> None:
-    """It became the root application after the role was written: who reads the role's credentials would be root."""
+    """It became the mount's app registration after the role was written, so the role would issue root credentials."""
     world = rotating()
     other = world.promoted_application()
     world.must("POST", "cloud/config", other)

@@ -151,8 +151,8 @@ def test_a_root_secret_that_is_not_stored_cannot_be_rotated_and_warns(
     reply = world.ask("POST", "cloud/config", {**engine_config(world), "rotation_period": 60, **fields})
     assert (reply.status, len(reply.body["warnings"])) == (200, 1)
     world.pass_time(120)
-    assert "not stored here" in world.ask("GET", "cloud/rotation").data["last_error"]
-    assert any("not stored here" in reason for reason in risks(world))
+    assert "no stored client secret" in world.ask("GET", "cloud/rotation").data["last_error"]
+    assert any("no stored client secret" in reason for reason in risks(world))
     assert world.alive("password") == []
 
 

@@ -71,7 +71,7 @@ def test_a_client_secret_that_the_environment_adds_later_is_not_used_and_warns()
     world.restart()
     reply = world.must("GET", "cloud/rotation")
     assert reply.data["credential_source"] == "identity_token"
-    assert "of the environment is not" in reply.body["warnings"][0]
+    assert "from the environment is ignored" in reply.body["warnings"][0]
     refused = world.ask("POST", "cloud/config", {"identity_token_ttl": 600})
     assert (refused.status, refused.codes) == (400, ["fields_exclusive"])
     assert "CLOUD_CLIENT_SECRET" in refused.body["errors"][0]

@@ -44,7 +44,7 @@ def promote(world: Rotating, path: str = "second", credentials: Mapping[str, str
 
 def warned(world: Rotating, path: str) -> bool:
     warnings = world.must("GET", f"{path}/config").body["warnings"] or []
-    return any("roles that point at the application of this mount: 1;" in warning for warning in warnings)
+    return any("roles that use the app registration of this mount: 1;" in warning for warning in warnings)
 
 
 @pytest.mark.parametrize("path", ["second", "auth/cloud"])
@@ -193,7 +193,7 @@ def test_a_configuration_counts_a_role_that_comes_before_it(world: Rotating) -> 
     role = role_of(world.other_application)
     response, conflicts = raced(world, writing, "/config", lambda: world.must("POST", "cloud/roles/new", role))
     assert (response.status, conflicts) == (200, 1)
-    assert b"point at the application of this mount: 1" in response.body
+    assert b"use the app registration of this mount: 1" in response.body
 
 
 def test_a_store_from_before_gets_its_record_when_it_is_opened(world: Rotating) -> None:

@@ -15,7 +15,7 @@ def test_help_is_answered_on_any_method_and_no_program_runs(method: str) -> None
     before = world.store.revision
     reply = world.must(method, "auth/token/roles/r?help=1", {"orphan": True} if method == "POST" else None).body
     assert (set(reply), reply["see_also"]) == ({"help", "see_also"}, [])
-    assert "POST roles/:name: Registers" in reply["help"]
+    assert "POST roles/:name: Creates" in reply["help"]
     assert "    token_period (duration from 0 to " in reply["help"]
     assert world.store.revision == before
 

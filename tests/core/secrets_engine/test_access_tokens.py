@@ -52,7 +52,7 @@ def test_a_token_of_the_application_is_answered_without_a_lease(method: str) -> 
     assert 0 < reply.data["expires_in"] <= shown["exp"] - engine.clock + 1
     assert (reply.body["lease_id"], reply.body["lease_duration"], reply.body["renewable"]) == ("", 0, False)
     assert reply.body["warnings"] == [
-        f"the access token cannot be called back: it works until {reply.data['expires_at']}"
+        f"the access token cannot be revoked: it is valid until {reply.data['expires_at']}"
     ]
     assert (engine.leases(), engine.intents()) == ([], [])
 

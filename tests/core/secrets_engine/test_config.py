@@ -199,7 +199,7 @@ def test_the_application_that_a_role_keeps_is_not_stranded_without_force(method:
     engine.role(persist_app=True)
     reply = engine.ask(method, path, fields)
     assert (reply.status, reply.codes) == (409, ["leases_alive"])
-    assert "roles that keep an application or a secret: 1" in reply.body["errors"][0]
+    assert "roles with an app registration or a client secret: 1" in reply.body["errors"][0]
     engine.must("DELETE", ROLE)
     engine.converge()
     assert not engine.alive()

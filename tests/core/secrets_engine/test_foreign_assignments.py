@@ -42,7 +42,7 @@ def write(engine: SecretsEngine, *names: str) -> list[str]:
 
 def test_an_assignment_made_by_hand_stays_with_a_warning_until_the_principal_is_deleted(engine: SecretsEngine) -> None:
     (warning,) = write(engine, "Reader", "Contributor")
-    assert "was made by another party" in warning
+    assert "was created by someone else" in warning
     assert engine.scope in warning
     assert write(engine, "Reader") == [warning]
     assert is_there(engine)

@@ -130,7 +130,7 @@ def test_a_role_is_deleted_and_its_answer_says_which_leases_live_on(engine: Secr
     engine.must("GET", CREDS)
     engine.must("GET", CREDS)
     reply = engine.must("DELETE", ROLE)
-    assert reply.body["warnings"] == ["leases that live on until they end: 2; revoke_leases=true ends them"]
+    assert reply.body["warnings"] == ["leases that stay valid until they expire: 2; revoke_leases=true revokes them"]
     engine.converge()
     assert len(engine.must("LIST", f"sys/leases/lookup/{CREDS}").data["keys"]) == 2
 

@@ -140,7 +140,7 @@ def test_a_rotation_on_request_is_not_repeated_while_both_secrets_work(world: St
 def test_a_secret_that_is_not_accepted_in_time_is_not_handed_out(world: Static) -> None:
     world.must("GET", "cloud/reconcile")  # the engine has its own access token
     world.fail(path=TOKEN, status=401, code="AADSTS7000215")
-    assert "no secret yet" in world.write().body["warnings"][0]
+    assert "no client secret yet" in world.write().body["warnings"][0]
     assert world.refused("GET", CREDS) == (503, "role_without_secret")
     world.heal()
     world.pass_time(600)
@@ -448,7 +448,7 @@ def test_a_new_proof_is_in_use_once_it_is_accepted(world: Static, proof: str) ->
 @pytest.mark.parametrize("proof", PROOFS)
 def test_one_that_is_never_accepted_is_removed(world: Static, proof: str) -> None:
     world.behave(delays={"sign_in": 20_000})
-    assert "no secret yet" in world.write(proof=proof, token_scopes=GRAPH).body["warnings"][0]
+    assert "no client secret yet" in world.write(proof=proof, token_scopes=GRAPH).body["warnings"][0]
     assert world.refused("POST", f"{CREDS}/token") == (503, "role_without_secret")
     (first,) = world.standing(proof)
     world.pass_time(3 * 3600)

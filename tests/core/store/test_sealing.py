@@ -60,7 +60,7 @@ def test_a_sealed_value_is_term_nonce_and_ciphertext() -> None:
 def test_a_sealed_value_is_bound_to_its_name(other: str) -> None:
     """It cannot be moved to another entry."""
     sealer = Sealer(ring())
-    with pytest.raises(SealBroken, match="is not what was written there"):
+    with pytest.raises(SealBroken, match="was altered, or belongs to another entry"):
         sealer.open(other, sealer.seal("name", b"plain", NONCE))
 
 

@@ -115,18 +115,18 @@ def test_a_device_that_makes_no_sense_is_refused(body: dict[str, Any], code: str
 @pytest.mark.parametrize(
     "kind, options, instead",
     [
-        ("syslog", {}, '"type" must be one of file, socket, stdout: a syslog daemon'),
-        ("http", {"uri": "https://a"}, ": a syslog daemon or a collector can read a file"),
+        ("syslog", {}, '"type" must be one of file, socket, stdout; for syslog'),
+        ("http", {"uri": "https://a"}, "; for syslog, let a daemon or collector read a file"),
         ("file", {}, 'a required field is missing: "file_path" in "options"'),
         ("file", {"file_path": "discard"}, '"file_path" must be the path of a file, or stdout; /dev/null discards'),
-        ("file", {"file_path": "/var/log/a", "log_raw": "true"}, "the audit_non_hmac keys of a mount say which"),
-        ("file", {"file_path": "/var/log/a", "prefix": "@cee: "}, "add a prefix where the lines are read"),
+        ("file", {"file_path": "/var/log/a", "log_raw": "true"}, "use the audit_non_hmac keys of a mount"),
+        ("file", {"file_path": "/var/log/a", "prefix": "@cee: "}, "add the prefix in your log collector"),
         ("file", {"file_path": "/var/log/a", "format": "jsonx"}, '"format" must be one of json'),
         ("file", {"file_path": "/var/log/a", "mode": "0755"}, '"mode" must be octal permissions without execute bits'),
-        ("file", {"file_path": "/var/log/a", "filter": "operation == read"}, "filter where the entries are read"),
+        ("file", {"file_path": "/var/log/a", "filter": "operation == read"}, "filter in your log collector"),
         ("file", {"file_path": "/var/log/a", "fallback": "true"}, "every device gets every entry"),
-        ("file", {"file_path": "/var/log/a", "exclude": "[]"}, "leave members out where the entries are read"),
-        ("stdout", {"facility": "AUTH"}, "does not take facility: it takes content, hmac_accessor, format"),
+        ("file", {"file_path": "/var/log/a", "exclude": "[]"}, "remove members in your log collector"),
+        ("stdout", {"facility": "AUTH"}, "has no option facility: its options are content, hmac_accessor, format"),
         ("socket", {"address": "/a", "write_timeout": "0"}, '"write_timeout" must be between 0.001s and 3600s'),
     ],
 )
@@ -277,7 +277,7 @@ def test_declared_devices_are_changed_in_the_settings_only() -> None:
 
 
 def test_a_declared_device_that_cannot_be_written_stops_the_start() -> None:
-    with pytest.raises(Refused, match="could not be written"):
+    with pytest.raises(Refused, match="cannot be written to"):
         Deaf(audit_devices=(DECLARED,))
 
 

@@ -109,8 +109,8 @@ def test_a_token_that_may_read_health_learns_what_is_wrong_and_what_mends_it() -
     assert health["problem_details"] == [
         {
             "code": "config_invalid",
-            "text": 'the configuration of auth/cloud has a text in "tenant_id" that is no longer accepted',
-            "consequence": "refused at use",
+            "text": 'the configuration of auth/cloud has a value in "tenant_id" that is no longer accepted',
+            "consequence": "requests that use it are refused",
             "mount": "auth/cloud",
             "remedy": "cloudid write auth/cloud/config tenant_id=VALUE",
         }

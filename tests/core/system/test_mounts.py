@@ -330,7 +330,7 @@ def test_authentication_methods_need_sudo_and_engines_do_not(service: Installati
     assert service.ask("POST", "sys/mounts/new", {"type": "cloud"}, token).status == 204
 
 
-# Authentication methods below `sys/mounts`
+# Auth methods below `sys/mounts`
 
 
 def test_an_authentication_method_is_read_below_sys_mounts_too(service: Installation) -> None:

@@ -48,7 +48,7 @@ def test_the_older_write_knows_both_spellings(service: Installation, body: dict[
 def test_names_are_stored_in_lower_case_with_a_warning(service: Installation) -> None:
     reply = service.ask("PUT", "sys/policies/acl/App", {"policy": TEXT})
     assert reply.status == 200
-    assert "lower case" in reply.body["warnings"][0]
+    assert "lowercase" in reply.body["warnings"][0]
     assert service.must("GET", "sys/policy/APP").data["name"] == "app"
 
 

@@ -123,7 +123,7 @@ def test_audit_devices_go_on_that_requests_could_have_anywhere() -> None:
     health = look(world)
     assert health["problems"] == ["audit_file_anywhere"]
     assert [detail["text"] for detail in health["problem_details"]] == [
-        "the file of the audit device earlier was chosen by a request that could name any file of the server"
+        "the file of the audit device earlier was chosen by a request that could name any file on the server"
     ]
     world.must("DELETE", "sys/audit/earlier")
     assert look(world)["problems"] == []
@@ -141,7 +141,7 @@ def test_what_a_mount_asks_for_unhashed_although_it_is_secret_is_told_until_it_i
     health = look(world)
     assert health["problems"] == ["audit_keys_secret"]
     first, second = health["problem_details"]
-    assert first["text"] == f'{path} asks audit devices for "jwt" unhashed, but holds a secret there: it stays hashed'
+    assert first["text"] == f'{path} is tuned to log "jwt" unhashed, but the field holds a secret, so it stays hashed'
     assert "client_secret" in second["text"]
     assert first["remedy"] == f"cloudid write sys/mounts/{path}/tune audit_non_hmac_request_keys=VALUE"
     world.must("POST", f"sys/mounts/{path}/tune", {"audit_non_hmac_request_keys": "role"})

@@ -62,7 +62,7 @@ def test_revocations_that_fail_again_and_again_are_counted_for_each_mount() -> N
     world.tick()
     assert told(world) == []
     world.pass_time(1800)
-    text = "cloud has leases that could not be revoked in several attempts: 2"
+    text = "cloud has leases that could not be revoked after several attempts: 2"
     assert dict(told(world))["revocations_failing"] == text
     world.store.commit({}, {keys.lease(leases[0]): b"damaged"}, ())
     assert dict(told(world))["revocations_failing"] == text.replace("2", "1")

@@ -194,7 +194,7 @@ def test_a_declared_device_on_a_full_disk_refuses_the_start(runtime: str, tmp_pa
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert ended.returncode == 1
     lines = ended.stderr.splitlines()
-    assert "error: the audit device could not be written: /dev/full: No space left on device" in lines
+    assert "error: the audit device cannot be written to: /dev/full: No space left on device" in lines
     assert "fix: Fix what the message names, then enable the device again, or start the server again." in lines
 
 
@@ -541,7 +541,7 @@ def test_the_caller_learns_why_a_device_cannot_be_enabled(service: Service, tmp_
     path.write_text("something else\n")
     answer = service.enable("file", file_path=str(path))
     assert (answer.status_code, answer.json()["codes"]) == (400, ["audit_device_unusable"])
-    assert "is no audit log that this installation began" in answer.text
+    assert "is not an audit log of this service" in answer.text
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

@@ -162,7 +162,7 @@ def test_a_file_that_this_installation_did_not_begin_stays_as_it_is(
 
     async def scenario(host: Host) -> None:
         for folder in ("", str(tmp_path)):
-            with pytest.raises(OSError, match="no audit log that this installation began"):
+            with pytest.raises(OSError, match="not an audit log of this service"):
                 File(device(path, folder=folder), host).open()
 
     on(runtime, scenario)

@@ -60,7 +60,7 @@ def test_steps_are_in_the_order_of_time_and_count_once() -> None:
     assert traced(*lines) == [
         ("path/1", "caller", "done"),
         ("path/2", "caller", "permission_denied"),
-        ("path/3", "caller", "no answer on record"),
+        ("path/3", "caller", "no response recorded"),
     ]
 
 

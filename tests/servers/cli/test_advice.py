@@ -101,9 +101,7 @@ def test_an_error_is_an_object_only_where_an_option_asks_for_json(refusing: str,
         assert error["fix"]
     assert cloudid("read", "sys/mounts").err.startswith("error: the service cannot be reached: ")
     cloudid.set(VAULT_NAMESPACE="team")
-    assert json.loads(cloudid("status", "--json").err)["errors"] == [
-        "this service has no namespaces: unset VAULT_NAMESPACE"
-    ]
+    assert json.loads(cloudid("status", "--json").err)["errors"] == ["cloudid has no namespaces: unset VAULT_NAMESPACE"]
 
 
 @pytest.mark.parametrize(

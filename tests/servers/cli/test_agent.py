@@ -186,7 +186,7 @@ def test_no_failure_of_the_machine_prints_a_secret(site: Site, cloudid: Shell, t
     assert (gone.code, "No such file" in gone.err) == (1, True)
     once = ("agent", "--role", "all", "--once", "--write", f"login={tmp_path}/token")
     failed = cloudid(*once, "--on-change", "sh -c 'exit 3'")
-    assert (failed.code, said(failed.err)[1:]) == (0, ["--on-change: it ended with 3"])
+    assert (failed.code, said(failed.err)[1:]) == (0, ["--on-change: the command exited with code 3"])
     failed = cloudid(*once, "--on-change", "/nowhere")
     reason = "--on-change: the command cannot be started: /nowhere: No such file or directory"
     assert said(failed.err)[1:] == [reason]
@@ -340,8 +340,8 @@ def test_words_of_a_file_may_be_numbers_and_a_folder_is_no_file(site: Site, clou
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("\ufeffsecret = 1", "agent.toml: 'secret': not one of "),
-        ("mount = 'a'\nrole = ", "agent.toml is no TOML: Invalid value (at end of document)"),
+        ("\ufeffsecret = 1", "agent.toml has unknown options: 'secret'; allowed are "),
+        ("mount = 'a'\nrole = ", "agent.toml is not valid TOML: Invalid value (at end of document)"),
         ('write = "login=a"', "agent.toml: "),
         ("command = 3", "agent.toml: "),
     ],

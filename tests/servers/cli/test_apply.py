@@ -101,13 +101,13 @@ def test_grants_are_compared_as_the_provider_has_them(site: Site, operator: Shel
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("cloud/creds/reader.toml", "", "nothing is kept at cloud/creds/reader"),
-        ("cloud/reconcile.toml", "", "nothing is kept at cloud/reconcile"),
-        ("sys/mounts/auth/x.toml", "", "nothing is kept at sys/mounts/auth/x"),
-        ("cloud/roles/x.hcl", "", "nothing is kept at cloud/roles/x"),
+        ("cloud/creds/reader.toml", "", "cloud/creds/reader is not a path where"),
+        ("cloud/reconcile.toml", "", "cloud/reconcile is not a path where"),
+        ("sys/mounts/auth/x.toml", "", "sys/mounts/auth/x is not a path where"),
+        ("cloud/roles/x.hcl", "", "cloud/roles/x is not a path where"),
         ("sys/policies/acl/x.hcl", "", "sys/policies/acl/x.hcl is empty"),
         ("sys/policies/acl/x.hcl", "\ufeff \n", "sys/policies/acl/x.hcl is empty"),
-        ("cloud/roles/x.toml", "canary", "cloud/roles/x.toml is no TOML: at end of document"),
+        ("cloud/roles/x.toml", "canary", "cloud/roles/x.toml is not valid TOML: at end of document"),
         ("cloud/roles/x.toml", 'tttl = "canary"', "cloud/roles/x: there is no field tttl"),
         ("cloud/roles/x.toml", '\ufefftttl = "canary"', "cloud/roles/x: there is no field tttl"),
         ("sys/mounts/cloud.toml", "max_leases = 1", "sys/mounts/cloud: there is no field max_leases"),
@@ -118,7 +118,7 @@ def test_grants_are_compared_as_the_provider_has_them(site: Site, operator: Shel
             'client_secret = { file = "nowhere" }',
             "nowhere cannot be read: No such file",
         ),
-        ("sys/auth/cloud.toml", 'type = "azure"', "what is there is another one"),
+        ("sys/auth/cloud.toml", 'type = "azure"', "the existing object is different"),
     ],
 )
 def test_what_no_folder_can_have_is_refused_by_its_name(
@@ -134,12 +134,12 @@ def test_a_pipe_is_refused_and_not_waited_for(operator: Shell, fill: Fill, name:
     folder = fill({"cloud/config.toml": 'client_secret = { file = "pipe" }', "cloud/roles/y.toml": ""})
     os.mkfifo(Path(folder, name))
     shown = operator("apply", folder)
-    assert (shown.code, f"{name} cannot be read: it is no regular file" in shown.err) == (1, True), shown.err
+    assert (shown.code, f"{name} cannot be read: it is not a regular file" in shown.err) == (1, True), shown.err
 
 
 def test_a_refusal_names_the_file(operator: Shell, fill: Fill) -> None:
     shown = operator("apply", fill({"sys/quotas/rate-limit/x.toml": 'path = "nowhere"\n'}))
-    assert (shown.code, shown.err.splitlines()[0]) == (1, "sys/quotas/rate-limit/x is refused:")
+    assert (shown.code, shown.err.splitlines()[0]) == (1, "sys/quotas/rate-limit/x was refused:")
 
 
 def test_a_secret_is_applied_once_and_never_shown(site: Site, operator: Shell, fill: Fill) -> None:
@@ -200,7 +200,7 @@ def test_a_rotated_secret_survives_a_restart_a_reload_and_the_folder(
 
         (tmp_path / "secret").write_text("wrong")
         shown = operator("apply", folder)
-        assert (shown.code, "--replace-root-secret insists" in shown.err) == (3, True)
+        assert (shown.code, "--replace-root-secret replaces it" in shown.err) == (3, True)
         assert log_in(server) == 200
         assert operator("apply", folder, "--replace-root-secret").code == 0
         with deployment.client(server) as client:
@@ -248,7 +248,7 @@ def test_only_what_the_folder_made_is_removed(site: Site, operator: Shell, fill:
     assert (shown.code, removed[0]) == (3, "auth/token/roles/prune")
     assert not {"sys/auth/prune", "sys/policies/acl/before"} & {*removed}
     told = operator("apply", folder)
-    assert (told.code, "--prune removes them" in told.err) == (0, True)
+    assert (told.code, "--prune deletes them" in told.err) == (0, True)
 
     assert operator("apply", folder, "--prune").code == 0
     assert operator("apply", folder, "--prune").json == []

@@ -100,12 +100,12 @@ def test_before_init_there_is_nothing_wrong(folder: Path) -> None:
         ('listen = "nowhere"', "", "settings", "WRONG", "nowhere is not HOST:PORT"),
         ("color = 1", "", "settings", "WRONG", '"color" is unknown'),
         ('listen = "203.0.113.1:0"', "", "listen", "WRONG", "cannot listen on 203.0.113.1:0"),
-        ('store = "away/s.sqlite"', "", "store", "WRONG", "does not exist: make it"),
+        ('store = "away/s.sqlite"', "", "store", "WRONG", "does not exist: create it"),
         ('key_file = "missing.key"', "", "master key", "WRONG", "restore it"),
         ('key_file = "short.key"', "", "master key", "WRONG", "does not hold 64"),
         ('key_file = "other.key"', "", "master key", "WRONG", "does not open the key ring: name the key of"),
         ('store = "other.sqlite"', "", "master key", "WRONG", "other.sqlite cannot be read: file is not a database"),
-        ('store = "folder"', "", "store", "WRONG", "folder is no file: name one"),
+        ('store = "folder"', "", "store", "WRONG", "folder is not a file: name a file"),
         ('store = "empty.sqlite"', "", "master key", "WRONG", "empty.sqlite is not a store"),
         ('tls_certificate = "c.pem"\ntls_key = "c.pem"', "", "certificate", "WRONG", "cannot be used"),
         (
@@ -117,9 +117,9 @@ def test_before_init_there_is_nothing_wrong(folder: Path) -> None:
         ),
         ('audit_checkpoint_command = ["no-such-program"]', "", "audit", "WRONG", "no-such-program"),
         ("", '[audit.a]\ntype = "file"\nfile_path = "away/a.log"', "audit", "WRONG", "does not exist"),
-        ('store = "postgresql://u:hunter2@h/d@"', "", "store", "WRONG", "address"),
-        ('apply_folder = "away"', "", "folder", "WRONG", "away is no folder"),
-        ('publish_to = "away"', "", "publication", "WRONG", "away does not exist or cannot be written"),
+        ('store = "postgresql://u:hunter2@h/d@"', "", "store", "WRONG", "URL"),
+        ('apply_folder = "away"', "", "folder", "WRONG", "away is not a folder"),
+        ('publish_to = "away"', "", "publication", "WRONG", "away does not exist or is not writable"),
         (
             'publish_to = "https://id.example"\npublish_credential_file = "other.sqlite"',
             "",
@@ -127,8 +127,8 @@ def test_before_init_there_is_nothing_wrong(folder: Path) -> None:
             "WRONG",
             "a line that is neither",
         ),
-        ('listen = "127.0.0.1:8200"\nmetrics_listen = "127.0.0.1:8200"', "", "settings", "WRONG", "another address"),
-        ('apply_folder = "folder"', "", "folder", "WRONG", "odd.toml: nothing is kept at odd"),
+        ('listen = "127.0.0.1:8200"\nmetrics_listen = "127.0.0.1:8200"', "", "settings", "WRONG", "must differ from"),
+        ('apply_folder = "folder"', "", "folder", "WRONG", "odd.toml: odd is not a path where"),
         ('listen = "0.0.0.0:0"', "", "plain_http", "UNSAFE", "tls_certificate"),
     ],
 )
@@ -219,7 +219,7 @@ def test_a_change_of_the_master_key_that_is_not_finished_is_a_note(folder: Path)
     code, found = checked(folder)
     assert (code, found["master key"][1]) == (
         Exit.DONE,
-        ("note", "1 more master key can open it: finish the change by rekey --finish"),
+        ("note", "1 more master key can open it: run rekey --finish to complete the change"),
     )
     subprocess.run([*command, "--finish"], check=True, capture_output=True)
     assert len(checked(folder)[1]["master key"]) == 1
@@ -234,8 +234,8 @@ def test_variables_are_read_as_a_server_reads_them(folder: Path, monkeypatch: py
     code, found = checked(folder)
     assert code == Exit.DONE
     assert found["environment"] == [
-        ("ok", "configurations take CLOUD_TENANT_ID"),
-        ("note", "CLOUD_TENANTID has no effect: is CLOUD_TENANT_ID meant?"),
+        ("ok", "variables that change configurations: CLOUD_TENANT_ID"),
+        ("note", "CLOUD_TENANTID has no effect; did you mean CLOUD_TENANT_ID?"),
     ]
 
 
@@ -285,9 +285,9 @@ def test_an_address_that_is_taken_may_be_that_of_the_running_server(folder: Path
         for setting in ("listen", "metrics_listen"):
             code, found = checked(folder, f'{setting} = "127.0.0.1:{port}"')
             assert (code, found["listen"][-1][0]) == (Exit.DONE, "note")
-            assert "perhaps the server of these settings" in found["listen"][-1][1]
+            assert "perhaps by the server with these settings" in found["listen"][-1][1]
     code, found = checked(folder, 'metrics_listen = "127.0.0.1:0"')
-    assert (code, found["listen"][-1]) == (Exit.DONE, ("ok", "127.0.0.1:0, for metrics alone"))
+    assert (code, found["listen"][-1]) == (Exit.DONE, ("ok", "127.0.0.1:0, only for metrics"))
 
 
 def test_an_audit_file_that_cannot_be_written_is_wrong(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +304,7 @@ def test_an_audit_file_that_cannot_be_written_is_wrong(folder: Path, monkeypatch
     monkeypatch.setattr(os, "access", lambda name, mode: str(name) != str(path) and access(name, mode))
     code, found = checked(folder, rest=declared)
     assert (code, found["audit"][0][0]) == (1, "WRONG")
-    assert "cannot be read and written by this user" in found["audit"][0][1]
+    assert "is not readable and writable by this user" in found["audit"][0][1]
 
 
 def test_what_the_system_or_openssl_refuses_is_a_sentence(tmp_path: Path) -> None:
@@ -314,6 +314,6 @@ def test_what_the_system_or_openssl_refuses_is_a_sentence(tmp_path: Path) -> Non
     lines = ['tls_certificate = "cert.pem"', 'tls_key = "other/key.pem"', 'store_password_file = "db.password"']
     (tmp_path / "cloudid.toml").write_text("\n".join(["[server]", *lines, ""]))
     shown = {name: found for _, name, found in findings(tmp_path / "cloudid.toml")}
-    assert "the key is not the one of the certificate; tls_key must name the key" in shown["certificate"]
+    assert "the key does not belong to the certificate: set tls_key" in shown["certificate"]
     assert shown["permissions"].endswith("db.password cannot be used: No such file or directory")
     assert not any("[" in shown[name] for name in ("certificate", "permissions"))

@@ -132,7 +132,7 @@ def test_a_token_without_an_address_is_used_with_a_warning_until_the_next_login(
     file.write_text(f"{token_of(tmp_path)}\n")
     shown = logged_in("read", "auth/token/lookup-self")
     assert shown.code == 0
-    assert "does not say which address issued its token" in shown.err
+    assert "does not contain the address that issued its token" in shown.err
     assert logged_in("login", "--role", "all").code == 0
     assert logged_in("read", "auth/token/lookup-self").err == ""
 
@@ -168,14 +168,14 @@ def test_an_identity_is_picked(site: Site, cloudid: Shell) -> None:
     shown = cloudid("login", "--role", "all", "--identity", "arc")
     assert (shown.code, shown.err.splitlines()) == (
         1,
-        ["error: no identity of this machine gave a token", "  arc  IMDS_ENDPOINT is not set"],
+        ["error: no identity was found on this machine", "  arc  IMDS_ENDPOINT is not set"],
     )
     assert cloudid("login", "--role", "all", "--identity", "mainframe").code == 2
 
 
 def test_a_token_of_the_environment_that_counts_before_the_file_is_told(site: Site, cloudid: Shell) -> None:
     cloudid.set(**site.of_vm(), VAULT_TOKEN="other")
-    assert cloudid("login", "--role", "all").err == "VAULT_TOKEN is set: it counts before the file\n"
+    assert cloudid("login", "--role", "all").err == "VAULT_TOKEN is set, and takes precedence over the file\n"
 
 
 def test_a_token_is_printed_if_that_is_asked_for(site: Site, cloudid: Shell, tmp_path: Path) -> None:
@@ -370,7 +370,7 @@ def test_a_service_that_does_not_return_the_tenant_is_reported(logged_in: Shell)
     with Fake([(200, {}, json.dumps(issued).encode())] * 2).serving() as fake:
         logged_in.set(VAULT_ADDR=fake.url, VAULT_TOKEN="t")
         shown = logged_in("creds", "reader", "--env")
-        assert "the service did not return the tenant: give --tenant, or set AZURE_TENANT_ID" in shown.err
+        assert "the service did not return the tenant: use --tenant, or set AZURE_TENANT_ID" in shown.err
         assert "TENANT_ID" not in shown.out
         assert "export AZURE_TENANT_ID=given" in logged_in("creds", "reader", "--env", "--tenant", "given").out
 
@@ -389,7 +389,7 @@ def test_a_lease_ends_with_its_command(site: Site, logged_in: Shell, script: str
     assert shown.code == code
     client_id, tenant = shown.out.split()
     assert (len(client_id), tenant) == (36, site.world["tenant"])
-    assert shown.err.splitlines()[-1].endswith(" is ended")
+    assert shown.err.splitlines()[-1].endswith(" is revoked")
     assert not site.alive()
 
 
@@ -445,7 +445,7 @@ def test_a_lease_ends_if_this_process_is_told_to_stop(
         process.send_signal(stop)
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + stop
-    assert err.splitlines()[-1].endswith(" is ended")
+    assert err.splitlines()[-1].endswith(" is revoked")
     assert not site.alive()
 
 
@@ -453,7 +453,7 @@ def test_a_lease_that_cannot_be_ended_is_told(site: Site, logged_in: Shell) -> N
     site.ask("POST", "sys/policies/acl/app", {"policy": 'path "cloud/creds/*" { capabilities = ["read"] }'})
     shown = logged_in("creds", "reader", "--exec", "sh", "-c", 'test -z "$VAULT_TOKEN$CLOUDID_TOKEN" || exit 1; exit 3')
     assert shown.code == 3
-    assert "is not ended yet: permission denied" in shown.err
+    assert "is not revoked yet: permission denied" in shown.err
     site.ask("POST", "sys/leases/revoke-force/cloud/creds/reader")
 
 
@@ -488,7 +488,7 @@ def test_why_tells_the_last_refusal_without_an_identity(site: Site, cloudid: She
     assert "Z, once: " in cloudid("why", "--last", "--role", "once", "--format", "table").out
     nothing = cloudid("why", "--last", "--role", "never-asked")
     assert (nothing.code, nothing.out) == (1, "")
-    assert "no refusal is remembered" in nothing.err
+    assert "no refused login is stored" in nothing.err
     assert cloudid("why").code == 2
 
 
@@ -642,11 +642,11 @@ def test_a_certificate_that_is_not_trusted_is_told_with_the_variable(cloudid: Sh
         shown = cloudid("status", "--address", server.url)
         assert (shown.code, "CLOUDID_CACERT" in shown.err) == (1, True)
         shown = cloudid("status", "--address", server.url.replace("https", "http"))
-        assert (shown.code, "begins with https://" in shown.err) == (1, True)
+        assert (shown.code, "must begin with https://" in shown.err) == (1, True)
         cloudid.set(CLOUDID_CACERT=str(tmp_path / "cert.pem"))
         assert cloudid("status", "--address", server.url).code == 0
         shown = cloudid("status", "--address", server.url.replace("127.0.0.1", "localhost"))
-        assert (shown.code, "use an address that the certificate names" in shown.err) == (1, True)
+        assert (shown.code, "use an address that is in the certificate" in shown.err) == (1, True)
 
 
 def test_a_certificate_that_has_expired_is_told_as_such(cloudid: Shell, tmp_path: Path) -> None:
@@ -683,9 +683,9 @@ def test_an_address_may_end_as_paths_begin(site: Site, cloudid: Shell) -> None:
 
 def test_what_is_unsafe_about_the_address_is_told(site: Site, cloudid: Shell) -> None:
     cloudid.set(VAULT_SKIP_VERIFY="1")
-    assert "warning: tokens are not safe on their way" in cloudid("status").err
+    assert "warning: tokens are not protected on their way" in cloudid("status").err
     cloudid.set(VAULT_NAMESPACE="team")
-    assert cloudid("status").err == "error: this service has no namespaces: unset VAULT_NAMESPACE\n"
+    assert cloudid("status").err == "error: cloudid has no namespaces: unset VAULT_NAMESPACE\n"
 
 
 @pytest.mark.parametrize("name", ["login", "creds", "why", "status"])
@@ -722,7 +722,7 @@ class _Unrecording(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         is_health = self.path.startswith("/v1/sys/health")
         known = {"initialized": True, "sealed": False, "problems": []}
-        refused = {"errors": ["the request could not be recorded"], "codes": ["audit_unavailable"]}
+        refused = {"errors": ["the request could not be written to the audit log"], "codes": ["audit_unavailable"]}
         body = json.dumps(known if is_health else refused).encode()
         self.send_response(200 if is_health else 503)
         self.send_header("content-length", str(len(body)))
@@ -742,7 +742,7 @@ def test_a_service_that_answers_with_503_is_not_called_healthy(cloudid: Shell) -
         server.shutdown()
         thread.join()
     assert (shown.code, shown.json["state"]) == (4, "cannot serve")
-    failed = "failed: the request could not be recorded (audit_unavailable)"
+    failed = "failed: the request could not be written to the audit log (audit_unavailable)"
     assert (shown.json["nodes"], shown.json["not_read"]["nodes"]) == (None, failed)
 
 

@@ -123,7 +123,7 @@ def test_what_azure_refuses_leaves_a_mount_that_works(
     client = fields.get("client_id", before["client_id"])
     shown = cloudid(*typed, "--client-id", client, "--client-secret", str(tmp_path / "secret"))
     assert (shown.code, shown.out.count("canary"), shown.err.count("canary")) == (1, 0, 0)
-    assert f"nothing was written: {mount}/config is as it was" in shown.err
+    assert f"nothing was written: {mount}/config is unchanged" in shown.err
     assert "AADSTS" in shown.err + shown.out
     assert site.ask("GET", f"{mount}/config")["data"] == before
     assert site.ask("GET", "cloud/creds/reader")["data"]["client_secret"]
@@ -176,7 +176,7 @@ def test_permissions_that_a_service_invents_are_not_granted(cloudid: Shell) -> N
     assert shown.code == 1
     assert "touch" not in shown.out
     assert "1 that cloudid does not use" in shown.out
-    assert "does not know these permissions and prints no command for them: $(touch x)" in shown.err
+    assert "does not know these permissions, and prints no command for them: $(touch x)" in shown.err
 
 
 @pytest.mark.parametrize("features", [(), ("roles",), ("nothing of the kind",)])

@@ -67,7 +67,7 @@ def test_a_command_line_of_vault_is_understood(typed: str, meant: str) -> None:
         ("login -method=userpass username=x", "cloudid login --role ROLE"),
         ("login -method=azure", "cloudid login --role ROLE"),
         ("server -dev", "cloudid dev"),
-        ("kv get secret/x", "no engine for static values"),
+        ("kv get secret/x", "no key-value engine"),
     ],
 )
 def test_another_one_is_answered_with_the_command_of_cloudid(typed: str, instead: str, cloudid: Shell) -> None:

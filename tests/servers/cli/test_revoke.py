@@ -14,7 +14,7 @@ from ..client_site import Site
 from ..running import PATIENCE, ROOT, wait_until
 from .shell import Shell
 
-GOES_ON = "the service continues; leases that are left: 1; cloudid list sys/leases/lookup/cloud/creds/reader shows them"
+GOES_ON = "the service continues; remaining leases: 1; cloudid list sys/leases/lookup/cloud/creds/reader shows them"
 
 
 @pytest.fixture
@@ -53,25 +53,25 @@ def test_an_empty_word_is_not_all_of_them(site: Site, operator: Shell) -> None:
 def test_a_prefix_without_leases_is_reported_in_a_pipe_too(operator: Shell) -> None:
     shown = operator("revoke", "cloud/creds/no-such-role")
     assert (shown.code, shown.json["leases"]) == (0, 0)
-    assert shown.err == "there is no lease below cloud/creds/no-such-role\n"
+    assert shown.err == "there are no leases below cloud/creds/no-such-role\n"
 
 
 def test_a_role_that_does_not_exist_is_an_error(operator: Shell) -> None:
     shown = operator("revoke", "nosuch")
-    text = "cloud has no role nosuch, and no lease of one; cloudid list cloud/roles shows the roles"
+    text = "cloud has no role nosuch and no leases of it; cloudid list cloud/roles lists the roles"
     assert (shown.code, shown.out, shown.err) == (1, "", f"error: {text}\n")
 
 
 def test_a_role_without_leases_is_no_error(site: Site, operator: Shell) -> None:
     site.end_loans()
     shown = operator("revoke", "reader")
-    assert (shown.code, shown.err) == (0, "there is no lease below cloud/creds/reader\n")
+    assert (shown.code, shown.err) == (0, "there are no leases below cloud/creds/reader\n")
 
 
 def test_a_lease_that_is_misspelt_is_an_error(operator: Shell) -> None:
     """The service answers 204 for any id: it read as if a lease had ended."""
     shown = operator("revoke", "cloud/creds/reader/misspelt", "--format", "table")
-    text = "there is no lease cloud/creds/reader/misspelt: it has ended, or its id is mistyped"
+    text = "there is no lease cloud/creds/reader/misspelt: it has ended, or its id is wrong"
     assert (shown.code, shown.err) == (1, f"error: {text}\n")
 
 
@@ -80,11 +80,11 @@ def test_tokens_below_auth_are_revoked_only_after_a_question(site: Site, operato
     token = operator("login", "--role", "all", "--print").out.strip()
     for words in (("auth/",), ("auth/cloud/",), ("auth/cloud/login/all",)):
         shown = operator("revoke", *words)
-        assert (shown.code, shown.err.endswith("add --yes\n")) == (1, True)
+        assert (shown.code, shown.err.endswith("add --yes to confirm\n")) == (1, True)
     assert site.ask("GET", "auth/token/lookup-self", token=token)
     shown = operator("revoke", "auth/cloud/", "--yes", "--format", "table")
     assert (shown.code, shown.out) == (0, "prefix  auth/cloud\n")
-    assert shown.err == "the tokens that were issued below auth/cloud are revoked; their leases follow\n"
+    assert shown.err == "the tokens that were issued below auth/cloud are revoked, and their leases will be\n"
     operator.set(VAULT_TOKEN=token)
     assert "permission denied" in operator("read", "auth/token/lookup-self").err
 
@@ -100,7 +100,7 @@ def test_a_single_lease_is_watched_as_long_as_it_should_be(site: Site, operator:
     assert (shown.code, shown.json) == (1, {"lease": lease, "left": 1})
     first, *_, last = shown.err.splitlines()
     assert first.startswith("Azure has not removed everything yet: ")
-    assert last.endswith(f"leases that are left: 1; cloudid write sys/leases/lookup lease_id={lease} shows them")
+    assert last.endswith(f"remaining leases: 1; cloudid write sys/leases/lookup lease_id={lease} shows them")
 
 
 def test_who_may_not_look_a_lease_up_can_revoke_it(site: Site, operator: Shell) -> None:
@@ -149,6 +149,6 @@ def test_who_stops_watching_is_told_that_the_service_goes_on(site: Site, operato
         told = process.stderr.readline()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
-    assert told == "leases are revoked: 1; Ctrl-C ends only the watching\n"
+    assert told == "revoking 1 leases; Ctrl-C stops only the watching\n"
     assert (process.returncode, out) == (130, "")
     assert err.splitlines()[-1] == GOES_ON

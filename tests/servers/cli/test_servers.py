@@ -62,7 +62,7 @@ def test_a_store_in_a_database_names_its_extra(tmp_path: Path) -> None:
     ended = without("psycopg", "cli", "serve", "--settings", str(settings))
     assert (ended.returncode, ended.stderr) == (
         1,
-        "error: a store in a database needs libpq: pip install 'cloudid[postgres]'\n",
+        "error: a store in PostgreSQL needs libpq: pip install 'cloudid[postgres]'\n",
     )
 
 

@@ -61,7 +61,7 @@ def test_what_a_token_did(log: Log, cloudid: Shell, monkeypatch: pytest.MonkeyPa
     cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
     shown = cloudid("trace", log.token, log.file)
     assert shown.code == 0
-    assert "the list of processes shows this token" in shown.err
+    assert "can see this token in the list of processes" in shown.err
     assert steps(shown.json) == [ISSUED, *DID, NAMED]
     assert log.token not in shown.out + shown.err
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{log.token}\n"))
@@ -82,7 +82,7 @@ def test_without_the_service_only_what_is_clear_is_found(log: Log, cloudid: Shel
     """A hash out of a log stands for itself."""
     shown = cloudid("trace", log.accessor, log.file)
     assert steps(shown.json) == ([ISSUED, *DID] if log.shows_accessors else [])
-    assert shown.err.startswith("warning: hashes in the logs were not looked for: permission denied")
+    assert shown.err.startswith("warning: hashed tokens in the logs were not searched: permission denied")
     cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
     hashed = cloudid("write", f"sys/audit-hash/{log.device}", f"input={log.token}", "--field", "hash").out.strip()
     cloudid.set(VAULT_TOKEN="")
@@ -93,7 +93,7 @@ def test_a_device_can_be_named_and_must_be_there(log: Log, cloudid: Shell) -> No
     cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
     shown = cloudid("trace", log.token, log.file, "--device", "nowhere")
     assert (shown.code, shown.json) == (0, [])
-    assert "were not looked for" in shown.err
+    assert "were not searched" in shown.err
 
 
 def test_a_log_that_cannot_be_read_is_told(cloudid: Shell) -> None:

@@ -106,7 +106,7 @@ def test_a_tenant_that_refuses_everything_is_told(site: Site, cloudid: Shell, tm
     (tmp_path / "secret").write_text("wrong")
     words = [f"--{name.replace('_', '-')}={value}" for name, value in fields.items()]
     shown = cloudid("connect", "azure", *words, "--record", str(tmp_path / "t"), "--provider", site.cloud.url)
-    assert (shown.code, "no credentials could be made" in shown.err) == (1, True)
+    assert (shown.code, "no credentials could be issued" in shown.err) == (1, True)
     assert {line["status"] for line in read(tmp_path / "t")} >= {401}
 
 
@@ -185,8 +185,8 @@ LINE: Final[dict[str, Any]] = {"step": "s", "method": "GET", "api": "arm", "path
         ([{**LINE, "status": 404}, {**LINE, "path": "/id-7"}], []),
         ([{**LINE, "answer": {"more": "text"}}], []),
         ([{**LINE, "status": 404, "code": "Gone"}], ["s GET arm /{id}: there 404 Gone, here 200"]),
-        ([], ["s GET arm /{id}: asked here, not there"]),
-        ([LINE, {**LINE, "step": "z"}], ["z GET arm /{id}: asked there, not here"]),
+        ([], ["s GET arm /{id}: called here, not there"]),
+        ([LINE, {**LINE, "step": "z"}], ["z GET arm /{id}: called there, not here"]),
     ],
 )
 def test_outcomes_are_compared(there: list[dict[str, Any]], told: list[str]) -> None:
@@ -197,7 +197,7 @@ def test_members_are_compared() -> None:
     ours = [{**LINE, "answer": {"a": "text", "b": [{"c": "id-1"}], "d": "number", "e": None}}]
     theirs = [{**LINE, "answer": {"b": [{"c": "boolean"}], "d": "number", "e": "text"}}]
     assert [each.partition(": ")[2] for each in differences(theirs, ours)] == [
-        "answer.a is not there",
+        "answer.a is missing",
         "answer.b[].c is boolean there, text here",
     ]
 
@@ -214,4 +214,4 @@ def test_recording_needs_to_know_where(cloudid: Shell) -> None:
     names = ("tenant", "subscription", "resource-group", "client-id", "client-secret")
     place = [word for name in names for word in (f"--{name}", "x")]
     shown = cloudid("connect", "azure", "--record", "t", *place, "--provider", "nowhere")
-    assert (shown.code, "--provider must be an address" in shown.err) == (2, True)
+    assert (shown.code, "--provider must be a URL" in shown.err) == (2, True)

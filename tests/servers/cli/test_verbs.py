@@ -71,7 +71,7 @@ def test_a_path_that_nobody_knows_is_told_as_the_service_does(operator: Shell) -
 
 def test_an_answer_without_members_is_told_in_words(operator: Shell) -> None:
     shown = operator("read", "sys/audit", "--format", "table")
-    assert (shown.code, shown.out, shown.err) == (0, "", "there is nothing\n")
+    assert (shown.code, shown.out, shown.err) == (0, "", "nothing found\n")
 
 
 def test_one_value_is_printed_raw(operator: Shell) -> None:
@@ -80,7 +80,7 @@ def test_one_value_is_printed_raw(operator: Shell) -> None:
     assert operator("read", "auth/cloud/role/all", "--field", "token_policies", "--json").out == '["app"]\n'
     assert operator("read", "sys/policies/acl/app", "--field", "name").out == "app\n"
     shown = operator("read", "auth/cloud/role/all", "--field", "nothing")
-    assert (shown.code, shown.err) == (1, "error: the answer has no nothing\n")
+    assert (shown.code, shown.err) == (1, "error: the response has no nothing\n")
 
 
 def test_an_answer_is_wrapped(site: Site, operator: Shell) -> None:
@@ -121,7 +121,7 @@ def test_a_secret_is_never_shown_and_belongs_into_no_word(
     assert (shown.code, shown.err) == (0, "")
     shown = operator("write", "auth/cloud/config", f"client_secret={secret}")
     assert shown.code == 0
-    assert "client_secret is a secret, and others see these words" in shown.err
+    assert "client_secret is a secret, and other users can see the command line" in shown.err
     stdin(monkeypatch, "canary")
     for words in (
         ["auth/cloud/config", "client_secret=-", "environment=nowhere"],

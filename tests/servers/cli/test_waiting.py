@@ -109,17 +109,17 @@ def test_ctrl_c_says_what_continues_at_the_service(slow: str, tmp_path: Path) ->
         terminal.process.wait(PATIENCE)
         shown = terminal.rest()
     assert terminal.process.returncode == 130
-    assert "the service removes what it created for cloud/creds/reader, since no one received it" in shown
+    assert "the service revokes what it created for cloud/creds/reader, because no one received it" in shown
 
 
 @pytest.mark.parametrize(
     "method, path, begin",
     [
-        ("POST", "auth/cloud/login", "the service removes what it created for auth/cloud/login"),
-        ("GET", "cloud/token/web", "the service removes what it created"),
+        ("POST", "auth/cloud/login", "the service revokes what it created for auth/cloud/login"),
+        ("GET", "cloud/token/web", "the service revokes what it created"),
         ("POST", "sys/leases/revoke", "the service continues to revoke"),
-        ("GET", "sys/mounts", "nothing continues at the service"),
-        ("POST", "cloud/config", "the service may still carry out the change: cloudid read cloud/config"),
+        ("GET", "sys/mounts", "the service was only reading"),
+        ("POST", "cloud/config", "the service may still make the change: check with cloudid read cloud/config"),
     ],
 )
 def test_what_continues_depends_on_the_request(method: str, path: str, begin: str) -> None:

@@ -116,11 +116,11 @@ def test_a_challenge_for_a_file_elsewhere_is_not_answered(site: Site, tmp_path: 
 @pytest.mark.parametrize(
     "challenge, words",
     [
-        ("", "names no file"),
-        ("Basic", "names no file"),
-        ("Bearer realm={folder}/a.key", "names no file"),
-        ("Basic realm=", "names no file"),
-        ("Basic realm={folder}/a.key\r\nx: y", "names no file"),
+        ("", "does not name a file"),
+        ("Basic", "does not name a file"),
+        ("Bearer realm={folder}/a.key", "does not name a file"),
+        ("Basic realm=", "does not name a file"),
+        ("Basic realm={folder}/a.key\r\nx: y", "does not name a file"),
         ("Basic realm=/etc/shadow", "it was not read"),
         ("Basic realm=a.key", "it was not read"),
         ("Basic realm={folder}/a.txt", "it was not read"),
@@ -273,7 +273,7 @@ def test_nothing_secret_is_in_a_repr(site: Site) -> None:
 @pytest.mark.parametrize("address", ["http://[", "http://x:y/"])
 def test_an_endpoint_that_is_no_address_is_told(address: str) -> None:
     at_app_service = {"IDENTITY_ENDPOINT": address, "IDENTITY_HEADER": "x"}
-    assert tried(at_app_service)["app-service"] == "its address is malformed"
+    assert tried(at_app_service)["app-service"] == "the URL is malformed"
 
 
 def test_a_login_service_that_is_no_address_gets_no_secret() -> None:

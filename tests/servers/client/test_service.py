@@ -149,7 +149,7 @@ def test_what_stands_in_between_may_answer_anything(body: bytes) -> None:
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"null", b"1"])
 def test_another_service_is_not_taken_for_this_one(body: bytes) -> None:
-    with Fake([(200, {}, body)]).serving() as fake, pytest.raises(Unreachable, match="another service"):
+    with Fake([(200, {}, body)]).serving() as fake, pytest.raises(Unreachable, match="a different service"):
         service(fake).read("x")
 
 
@@ -183,7 +183,7 @@ def test_certificates_are_verified(tmp_path: Path) -> None:
 
 
 def test_a_service_without_tls_is_told_as_such() -> None:
-    with Fake([ok()]).serving() as fake, pytest.raises(Unreachable, match="the address may begin with http://"):
+    with Fake([ok()]).serving() as fake, pytest.raises(Unreachable, match="the URL must begin with http://"):
         Service(Address(fake.url.replace("http://", "https://"))).read("x")
 
 
@@ -207,17 +207,17 @@ def test_where_the_service_is() -> None:
     assert Address.of({"VAULT_CLIENT_TIMEOUT": "2m"}).timeout == 120
     assert Address.of({"VAULT_ADDR": "http://localhost:8200", "VAULT_NAMESPACE": "root"}).warnings == ()
     assert Address.of({"VAULT_ADDR": "https://vault.test"}).warnings == ()
-    assert "it is not https" in Address.of({"VAULT_ADDR": "http://vault.test"}).warnings[0]
+    assert "the URL is not https" in Address.of({"VAULT_ADDR": "http://vault.test"}).warnings[0]
 
 
 @pytest.mark.parametrize(
     "variables, words",
     [
-        ({"VAULT_ADDR": "vault.test:8200"}, "VAULT_ADDR must be an address, like https://"),
-        ({"VAULT_ADDR": "unix:///run/agent.sock"}, "VAULT_ADDR must be an address, like https://"),
-        ({"VAULT_ADDR": "http://127.0.0.1:port"}, "VAULT_ADDR must be an address, like https://"),
-        ({"VAULT_ADDR": "file:///etc/passwd"}, "VAULT_ADDR must be an address, like https://"),
-        ({"VAULT_ADDR": f"https://user:{CANARY}@vault.test"}, "VAULT_ADDR must be an address, like https://"),
+        ({"VAULT_ADDR": "vault.test:8200"}, "VAULT_ADDR must be a URL, like https://"),
+        ({"VAULT_ADDR": "unix:///run/agent.sock"}, "VAULT_ADDR must be a URL, like https://"),
+        ({"VAULT_ADDR": "http://127.0.0.1:port"}, "VAULT_ADDR must be a URL, like https://"),
+        ({"VAULT_ADDR": "file:///etc/passwd"}, "VAULT_ADDR must be a URL, like https://"),
+        ({"VAULT_ADDR": f"https://user:{CANARY}@vault.test"}, "VAULT_ADDR must be a URL, like https://"),
         ({"CLOUDID_ADDR": "vault.test"}, "CLOUDID_ADDR must be"),
         ({"VAULT_NAMESPACE": "team"}, "no namespaces: unset VAULT_NAMESPACE"),
         ({"VAULT_CACERT": "/nowhere"}, "VAULT_CACERT must name a readable file of certificates"),
