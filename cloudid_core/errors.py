@@ -229,7 +229,7 @@ def drop_tracebacks(*failures: BaseException | None) -> None:
 
     A traceback refers to the frames that the exception went through, and a frame that has the exception in a variable
     refers back to it. Such a cycle keeps whatever these frames hold, such as the body of a request, until the garbage
-    collector runs, which is seldom on a server.
+    collector runs, which is rare on a server.
     """
     left = [failure for failure in failures if failure is not None]
     while left:

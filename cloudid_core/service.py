@@ -208,7 +208,7 @@ class Service:
             self.context.node.last_record_failed = True
             refusal, failure = Refused(Code.AUDIT_UNAVAILABLE), unrecorded
         except HostFailure as unavailable:
-            self.context.node.written_at = 0.0  # the next look writes, so that health tells whether the store takes it
+            self.context.node.written_at = 0.0  # the next round writes, so that health knows whether commits succeed
             refusal, failure = Refused(Code.STORE_UNAVAILABLE), unavailable
         except Exception as bug:  # noqa: BLE001  # its text may hold a secret: no event has it
             refusal, failure = Refused(Code.INTERNAL_ERROR), bug

@@ -126,7 +126,7 @@ def shortened(line: str) -> str:
 
 
 class Storyteller:
-    """Sends requests and tells what it does."""
+    """Send requests and print what they do."""
 
     def __init__(self, client: httpx.Client, started: Started) -> None:
         self.client = client

@@ -72,7 +72,9 @@ def prepare(settings: Path) -> str:
 
 def prepare_roles(story: Storyteller) -> None:
     """Connect the service with the cloud, as `cloudid dev` does."""
-    story.tell("The operator connects the service with the cloud: a role for machines, and one to lend credentials.")
+    story.tell(
+        "The operator connects the service with the cloud: a role for machines, and a role that issues credentials."
+    )
     root = story.started.root_token
     for path, body in first_writes(story.cloud("GET", "/simulator/world")):
         story.ask("POST", path, token=root, body=body)
@@ -171,13 +173,13 @@ def tell_all(stories: dict[str, Storyteller], processes: dict[str, subprocess.Po
         f"{other.started.url}."
     )
     if store.lose_member is not None:
-        one.tell("One member of the store is lost (kill -9). Nobody notices.")
+        one.tell("One member of the store is lost (kill -9). No client notices.")
         store.lose_member()
     prepare_roles(one)
     token = share_tokens(one, other)
     leader = leader_of(stories)
     survivor = next(story for name, story in stories.items() if name != leader)
-    survivor.tell(f"{leader} does the background work, so it cleans up after leases. The machine borrows credentials.")
+    survivor.tell(f"{leader} does the background work, so it cleans up after leases. The machine requests credentials.")
     lease = survivor.ask("GET", "cloud/creds/reader", token=token)
     survivor.show(lease=lease["lease_id"], seconds=LEASE_SECONDS, objects_at_the_provider=len(alive(survivor)))
     survivor.tell(f"{leader} is killed (kill -9). The other node notices within a minute, and does its work.")

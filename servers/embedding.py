@@ -1,4 +1,4 @@
-"""Embedding: a service within an application of somebody else, behind a server of somebody else.
+"""Embedding: a service within another application, behind any server.
 
 That server reads the requests' heads and writes the answers; what it does not do is in `adapters`.
 """

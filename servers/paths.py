@@ -56,5 +56,5 @@ def fields_at(path: str, operation: Operation) -> Mapping[str, Field]:
 
 
 def is_secret(field: Field) -> bool:
-    """Whether the values of a field are for nobody else's eyes."""
+    """Return whether the values of a field are secret."""
     return field.kind is SECRET_FIELD or field.name in SECRETS

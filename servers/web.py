@@ -116,7 +116,7 @@ def document(response: HttpResponse) -> dict[str, Any]:
 
 
 def is_private(address: str) -> bool:
-    """Whether nobody else can read what is sent there: it is encrypted, or does not leave this machine."""
+    """Whether no one else can read what is sent there: it is encrypted, or does not leave this machine."""
     return address.startswith("https://") or _stays_here(address)
 
 

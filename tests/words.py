@@ -23,7 +23,7 @@ WORDS: Final[Mapping[str, str]] = {
     r"anew": "again, or a verb: rewrite, recreate",
     r"mend(s|ed|ing)?|cures?": "fix, remedy",
     r"lend(s|ing)?|lent|borrow(s|ed)?|on loan": "issue, request, use; dynamic credentials",
-    r"tells|told|told apart": "reports, logs, returns, shows, is notified, is distinguished",
+    r"tells|told": "reports, logs, returns, shows, is notified, is distinguished",
     r"somebody|nobody": "someone, no one; the caller, an operator, another process",
     r"whoever": "the caller, anyone who",
     r"nonsense": "an invalid response",
@@ -38,14 +38,13 @@ WORDS: Final[Mapping[str, str]] = {
     r"go(es)? on|went on|going on": "continue, keep running",
     r"stays? away|comes? again": "is skipped, is retried, is repeated",
     r"lives? on": "stays valid, remains",
-    r"what (is|was) due|what stands|what counts": "scheduled work, stored, takes effect",
+    r"what stands(?! for)|what counts": "is stored, takes effect",
     r"proves? itself|prove themselves": "authenticates",
     r"(hold|holds|held) against": "check against, compare with, test",
     r"has held": "was verified",
     r"wish(ed|es)?": "want, request, choose",
     r"breach(es)?": "violation, attack",
     r"misspelt": "misspelled, unknown",
-    r"in other words|needless to say|of course": "nothing",
 }
 """Each pattern, and what to write instead."""
 
@@ -89,12 +88,17 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the prose of a file, each part with the number of its first line."""
     text = path.read_text("utf-8")
     if path.suffix == ".md":
-        yield 1, _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
+        yield 1, _without_code(text)
     elif path.suffix == ".py":
         yield from _comments(text)
         yield from _texts(text)
     else:
         yield 1, text
+
+
+def _without_code(text: str) -> str:
+    """Blank out code, so that the numbers of lines stay."""
+    return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
 
 
 def _comments(source: str) -> Iterator[tuple[int, str]]:
@@ -107,7 +111,7 @@ def _texts(source: str) -> Iterator[tuple[int, str]]:
     """Docstrings, and all other strings of more than one word."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
-            yield node.lineno, node.value
+            yield node.lineno, _without_code(node.value)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ MEMBERS: Final = schemas.members(TEXT="role verdict", LIST="codes", checks=schem
 @route("explain", WRITE, MEMBERS, refusals=PROVIDER, form=ExplainForm, requires_all=True, role_field="role")
 @retry_on_conflict
 async def explain_login(call: Call) -> Answer:
-    """Tells every check of a login and its verdict; needs `sudo`, and never gives a token."""
+    """Returns every check of a login and its verdict. Needs `sudo`, and never issues a token."""
     if not call.token.acl.is_sudo(f"{call.mount.path}/explain"):
         raise Refused(Code.PERMISSION_DENIED)
     form = call.form(ExplainForm)

@@ -43,7 +43,7 @@ class ExplainedCheck:
 
     @property
     def recorded(self) -> RecordedCheck:
-        """What goes on record: of a check that passed nothing that only this login says."""
+        """Return the check as it is recorded. For a passed check, nothing specific to this login is recorded."""
         return RecordedCheck(self.name, self.verdict, self.bound, self.found if self.verdict == FAILED else None)
 
     @property
@@ -75,7 +75,7 @@ class Explanation:
 
     @property
     def decision(self) -> Decision:
-        """The decision as it goes on record."""
+        """The decision as it is recorded."""
         return Decision(self.verdict, self.token_type, tuple(check.recorded for check in self.checks))
 
     @property

@@ -1,7 +1,7 @@
 """JWS: signed tokens in their compact form (RFC 7515), RS256 alone, read as strictly as the RFC allows.
 
 One spelling for each value: canonical base64url without padding, no member twice in a header. Nothing of a payload is
-seen before its signature has held.
+read before its signature is verified.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ async def fetched_keys(call: Call, base: MountSnapshot) -> KeySet:
 
 
 async def _newer_keys(call: Call, base: MountSnapshot, kid: str) -> KeySet:
-    """The tenant's signing keys, fetched anew where that was not just done; `LOGIN_REFUSED` if `kid` is not in them."""
+    """The tenant's signing keys, fetched again unless that was just done; `LOGIN_REFUSED` if they lack `kid`."""
     key_set = await refreshed_for(await provider_client(call, base), kid)
     if kid not in key_set.keys:
         raise Refused(Code.LOGIN_REFUSED)

@@ -1,7 +1,7 @@
 """The check at a renewal: would the role, as it is now, still admit whom it gave the token to?
 
 The token's record says what its login has proven. The provider is asked as a login asks it: through its caches, lists
-and budget. What cannot be known is not held against the machine.
+and budget. What cannot be determined does not count against the machine.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def recheck(
 
 
 def _claims(principal_id: str, metadata: Mapping[str, str], caches: JwtCaches) -> Claims:
-    """What the token of the login said, as far as it was noted. Groups were not: the directory tells them."""
+    """Return the claims of the login's token, as far as they were stored. Groups were not: Entra ID has them."""
     return Claims(
         issuer="",
         audiences=(),

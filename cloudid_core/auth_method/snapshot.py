@@ -181,5 +181,5 @@ async def read_role(base: MountSnapshot, role_name: str) -> Snapshot:
 
 
 async def read_snapshot(context: Context, mounts: Found[MountTable], mount_id: str, role_name: str) -> Snapshot:
-    """Read both snapshots under a table of mounts, for programs that are told of no token that has to be accepted."""
+    """Read both snapshots under a table of mounts, for programs without a token that has to be accepted."""
     return await read_role(await read_mount(context, mounts, mount_id), role_name)

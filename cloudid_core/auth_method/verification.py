@@ -1,7 +1,7 @@
 """Verification of a login JWT: its signature, proven once for each token and set of keys.
 
 What is remembered is only that a signature held, and what it covers. Time, audience, issuer, role and bounds are
-checked anew at each login. A token that its mount does not accept is forgotten: every tenant of Azure can have tokens
+checked again at each login. A token that its mount does not accept is forgotten: every tenant of Azure can have tokens
 signed with these keys, and must not fill the caches with them.
 """
 

@@ -1,6 +1,4 @@
-"""What the configurations of both components share: how the service proves itself to the provider, and when that is
-rotated; which configuration counts, and the client that it makes.
-"""
+"""The common part of both components' configurations: the root credential, its rotation, and the client."""
 
 from __future__ import annotations
 
@@ -57,16 +55,16 @@ AUTH_TYPES: Final[Mapping[str, Source]] = {
     "msi": Source.MANAGED_IDENTITY,
     "aks_wi": Source.FEDERATED_TOKEN_FILE,
 }
-"""The names of existing services for what a mount proves itself with."""
+"""Vault's names for the kinds of credentials of a mount."""
 NO_VARIABLES: Final[Mapping[str, Secret]] = {}
 
 
 class SecretHolder(Protocol):
-    """Who holds a secret that rotation replaces: the configuration of a mount, or a static role.
+    """The holder of a secret that rotation replaces: the configuration of a mount, or a static role.
 
-    `secret_lifetime`: seconds for which a secret that rotation makes is valid. `target`: client id of the application
-    that the secret belongs to, whose object id is `application_object_id`; empty: the one that the mount proves itself
-    as. `awaits_secret`: rotation has to make its first secret. `proof`: what rotation makes, one of `PROOFS`.
+    `secret_lifetime`: validity in seconds of a secret that rotation creates. `target`: client id of the secret's app
+    registration, whose object id is `application_object_id`; empty means the one with which the mount authenticates.
+    `awaits_secret`: rotation has to create its first secret. `proof`: what rotation creates, one of `PROOFS`.
     """
 
     @property
@@ -243,7 +241,7 @@ def owner_of(mount: Mount, version: int) -> str:
 
 
 def credentials_of(context: Resources, mount: Mount, config: RootCredential) -> Credentials:
-    """What a mount proves itself with: what is configured, otherwise what the platform gives.
+    """Return how a mount authenticates: with the configured credential, otherwise with the platform's.
 
     An identity token goes before a client secret, which can stand beside it only by the environment.
     """
@@ -277,7 +275,7 @@ def check(stored: RootCredential, environment: Mapping[str, Secret] = NO_VARIABL
 
 
 def _source(config: RootCredential, environment: Mapping[str, Secret]) -> Source:
-    """What a mount proves itself with, as `credentials_of` chooses it."""
+    """Return the kind of credential of a mount, as `credentials_of` chooses it."""
     if config.identity_token_audience:
         return Source.IDENTITY_TOKEN
     if config.client_secret:

@@ -1,6 +1,6 @@
 """The limit of a body: how long it may be, by the head of its request.
 
-Only a good token makes a long body worth reading. Hosts read `UNASKED` bytes of any body, and ask before they read
+Only a valid token makes a long body worth reading. Hosts read `UNASKED` bytes of any body, and ask before they read
 more.
 """
 
@@ -21,7 +21,7 @@ PUBLIC: Final = 32 * 1024
 """Longest body in bytes for a route that needs no token."""
 
 WITHOUT_TOKEN: Final = 64 * 1024
-"""Longest body in bytes for any other route, as long as no good token is shown."""
+"""Maximum size of a body in bytes for any other route, without a valid token."""
 
 UNASKED: Final = PUBLIC
 """How many bytes of a body a host may read before it asks."""

@@ -1,7 +1,7 @@
 """Dispatch: from a request to the program of its route, in the order that clients can observe.
 
 Count the request, parse it, identify the caller, check the policies, and only then say whether the path exists: without
-a good token all paths answer alike. `docs/reference/order-of-checks.md` has every step.
+a valid token all paths answer alike. `docs/reference/order-of-checks.md` has every step.
 
 Each request reads the table of mounts, which says what is mounted where and which audit devices are enabled. Only a
 route that rests on a view uses the table that was read last: a login reads nothing from the store then. Whatever the
@@ -251,7 +251,7 @@ def refuse_by_header(headers: Mapping[str, str]) -> None:
 async def identify_if_possible(route: Route, context: Context, mounts: MountTable, exchange: Exchange) -> None:
     """Find out who sent a request to a public route, if its token is good. Without a good token nothing is wrapped.
 
-    A route that is not audited tells the state of this node, even if the store cannot tell whose the token is.
+    A route that is not audited returns the state of this node, even if the store cannot be read to check the token.
     """
     if exchange.token and not exchange.is_late:
         try:
@@ -410,7 +410,7 @@ def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:
 
 
 def warnings(route: Route, call: Call) -> tuple[str, ...]:
-    """The warnings about unknown and overruled fields: a misspelt field of a write or deletion must not vanish."""
+    """The warnings about unknown and overruled fields: a misspelled field of a write or deletion must not vanish."""
     if not call.captures and not call.given.ignored:
         return ()
     overruled = sorted(name for name, value in call.captures.items() if call.body.get(name, value) != value)

@@ -141,7 +141,7 @@ async def ensure_application(
     try:
         return _application(await ask(client, call, _Application))
     except ProviderAmbiguous:
-        with suppress(CloudidError):  # a look that fails tells nothing
+        with suppress(CloudidError):  # a failed look-up proves nothing
             if (marked := await _marked_application(client, unique_name)) is not None:
                 return marked
         raise

@@ -88,7 +88,7 @@ async def add_certificate(
         try:
             return await _rewrite(client, object_id, name, [added], shown)
         except ProviderAmbiguous:
-            with suppress(CloudidError):  # a look that fails tells nothing
+            with suppress(CloudidError):  # a failed look-up proves nothing
                 if name in (await _listed(client, object_id)).names:
                     return True
             raise
@@ -131,7 +131,7 @@ async def _claim(client: Client, object_id: str, name: str, *, adds: bool) -> Fo
         before, now = found.record if found else CertificateList(), await Now()
         if now >= before.busy_until:
             added = before.since(now - settings.settle_time)
-            added.pop(name, None)  # nobody has to see what is to be removed
+            added.pop(name, None)  # a certificate that is removed need not become visible
             if adds:
                 added[name] = now
             claim = CertificateList(client.deadline.at + settings.request_grace, added)

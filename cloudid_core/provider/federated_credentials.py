@@ -47,7 +47,7 @@ async def add_federated_credential(
     try:
         return (await ask(client, call, _Credential)).id
     except ProviderAmbiguous:
-        with suppress(CloudidError):  # a look that fails tells nothing
+        with suppress(CloudidError):  # a failed look-up proves nothing
             for one in await _listed(client, object_id):
                 if one.name == name:
                     return one.id

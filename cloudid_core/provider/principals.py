@@ -28,7 +28,7 @@ async def ensure_principal(client: Client, client_id: str) -> str:
     if made is not None:
         return made.id
     call = directory_call(client, "POST", address(client, "servicePrincipals"), body)
-    try:  # idempotent all the same: an application has one principal
+    try:  # idempotent anyway, because an app registration has one service principal
         return (await ask(client, call, _Principal)).id
     except ProviderProblem as problem:
         taken = problem.status == 409 or problem.code == TAKEN

@@ -6,7 +6,7 @@ for both; a secret is proven as the application that it belongs to.
 - *Add*: the record names the new password before it is made; one commit stores its secret.
 - *Prove*: the provider accepts it, several times in a row. Until then the holder's secret is untouched.
 - *Switch*: the holder gets it, if it still has the secret that is replaced.
-- *Overlap*: both live on for a while, for access tokens, nodes and clients that still use the old one.
+- *Overlap*: both stay valid for a while, for access tokens, nodes and clients that still use the old one.
 - *Remove*: after one more proof, exactly the keys that were made here, and the configured one that was replaced. A new
   secret that no longer works by then gives its place back to the old one.
 

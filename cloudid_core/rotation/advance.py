@@ -38,7 +38,7 @@ SHARED: Final = "a replaced secret remains in Azure, because another mount uses 
 STUCK: Final = "Azure accepts neither the new secret nor the previous one"
 EXPIRES: Final = "the secret is about to expire"
 SLACK: Final = 1.0
-"""Seconds by which a plan may be late before it is made anew."""
+"""Seconds by which a plan may be late before it is recomputed."""
 
 
 async def advance(job: Job) -> None:
@@ -90,7 +90,7 @@ async def _step(job: Job, subject: Subject, claim: Found[Rotation]) -> None:
 async def retire(job: Job, subject: Subject, holder: Found[SecretHolder] | None, found: Found[Rotation]) -> None:
     """Remove what the secret in use has replaced; go back to the secret before it if it no longer works.
 
-    Nothing is removed that any mount of this service is configured with, nor anything of a configuration that somebody
+    Nothing is removed that any mount of this service is configured with, nor anything of a configuration that someone
     else has changed.
     """
     rotation = found.record
@@ -145,9 +145,9 @@ async def _try_remove(client: Client, rotation: Rotation, key: Key, now: Instant
 async def forgotten(context: Context, mount_id: str, role: str, now: Instant, *, leaves_last: bool) -> Changes:
     """Removes the rotation of a static role with the role; the journal removes its keys.
 
-    `leaves_last`: but the secret in use, which others have. Nobody has any other key.
+    `leaves_last`: but the secret in use, which others have. No one has any other key.
 
-    Refused while a secret is being made: nobody knows yet by which key it can be removed.
+    Refused while a secret is being made: it is not known yet by which key it can be removed.
     """
     found, expects = await context.records.find_for_writing(keys.rotation(mount_id, role), Rotation)
     _, planned = await replanned(context, mount_id, None, now, role=role)
@@ -248,14 +248,14 @@ async def _note(job: Job, role: str, error: str) -> None:
 
 
 async def keep_plans(context: Context) -> None:
-    """Make the plans that are missing, and those anew that a clock which was set back has left far in the future.
+    """Make missing plans, and recompute those that a clock which was set back has left far in the future.
 
     Stores from before automated rotation have configurations without plans.
     """
     now = await Now()
     for mount in (await mount_table(context.records)).record.live:
         for role in ("", *await context.records.names(keys.static_roles(mount.id))):
-            with suppress(Conflict, EntryDamaged):  # another node was faster, or the operator has to write it anew
+            with suppress(Conflict, EntryDamaged):  # another node was faster, or the operator has to rewrite it
                 if holder := await find_holder(context, mount, role):
                     before = await find_undamaged_plan(context, mount.id, role)
                     plan, changes = await replanned(context, mount.id, holder.record, now, role=role)

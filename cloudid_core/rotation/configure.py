@@ -53,13 +53,13 @@ async def credential_warnings(context: Context, mount: Mount, config: RootCreden
 
 
 async def credential_risks(context: Context, mount: Mount, config: RootCredential, now: Instant) -> tuple[str, ...]:
-    """Those of the warnings that somebody has to act upon: what cannot be used, is not rotated, or ends soon."""
+    """Return the warnings that need an operator: a credential cannot be used, is not rotated, or expires soon."""
     plan, key = await _plan_and_key(context, mount, config)
     return (*_unusable(context, config), *_failed(plan), *_of_end(key, now))
 
 
 async def secret_risks(context: Context, mount: Mount, role: str, now: Instant) -> tuple[str, ...]:
-    """What somebody has to act upon for the secret of a static role: it is late, is not rotated, or ends soon."""
+    """Return what needs an operator for a static role's secret: it is late, is not rotated, or expires soon."""
     holder = await find_holder(context, mount, role)
     if holder is None:
         return ()
@@ -193,8 +193,9 @@ class CompareForm:
 
 @route("config/applied", WRITE, COMPARED, form=CompareForm, requires_all=True)
 async def compare_secret(call: Call) -> Answer:
-    """Tells whether a client secret is the one that was applied last, another one, or would replace one that the
-    service made. Changes nothing.
+    """Compares a client secret with the one that was applied last. Changes nothing.
+
+    The result is that it is the same, a different one, or would replace one that the service has rotated.
     """
     found = await find_root(call.context, call.mount)
     secret = call.form(CompareForm).client_secret

@@ -1,4 +1,4 @@
-"""Which applications the mounts prove themselves with, by their configurations, and which roles point at such ones."""
+"""The app registrations with which mounts authenticate, and the roles that use such an app registration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_COUNTED: Final = 100
 
 @frozen
 class SelfTarget:
-    """A stored role whose credentials are refused: it points at an application that the service proves itself with."""
+    """A stored role whose credentials are refused: it uses an app registration with which the service authenticates."""
 
     mount: Mount
     role: str
@@ -42,7 +42,7 @@ class SelfTarget:
 async def proofs_of(
     context: Context, mount: Mount, config: RootCredential | None, before: Proofs, now: Instant
 ) -> Proofs:
-    """What a mount proves itself with once it has a configuration (`None`: it has none)."""
+    """Return the client ids of a mount once it has a configuration (`None`: it has none)."""
     form = context.components.of(mount).config or RootCredential
     used = effective(config or form(), context.settings.environment)
     current = _ids(used.client_id)
@@ -62,7 +62,7 @@ async def rewritten(context: Context, mount: Mount, config: RootCredential | Non
 
 
 async def self_targets(context: Context, mount_id: str = "") -> list[SelfTarget]:
-    """The stored roles that point at an application which a mount (or any) proves itself with; `MOST_COUNTED` at most.
+    """Return stored roles that use an app registration with which a mount (or any) authenticates, up to `MOST_COUNTED`.
 
     One listing for each such application: no role is read that does not point at one.
     """
@@ -79,7 +79,7 @@ async def self_targets(context: Context, mount_id: str = "") -> list[SelfTarget]
 async def keep_identities(context: Context) -> None:
     """Have every mount's identities on record, with what the environment of this node makes of them.
 
-    Stores from before have no record, and no index of the roles that lend secrets of an application.
+    Earlier stores have no record, and no index of the roles that issue secrets of an existing app registration.
     """
     identities, expects = await identities_for_writing(context.records)
     if is_new := expects[keys.IDENTITIES] == ABSENT:
@@ -95,7 +95,7 @@ async def _kept(context: Context, identities: Identities) -> Identities:
     for mount in mounts:
         if context.components.of(mount).config is None:
             continue
-        with suppress(EntryDamaged, Refused):  # the operator has to write it, or a variable, anew
+        with suppress(EntryDamaged, Refused):  # the operator has to rewrite it, or a variable
             before = identities.of(mount.id)
             root = await find_root(context, mount)
             proofs = await proofs_of(context, mount, root.record if root else None, before, now)
@@ -121,7 +121,10 @@ def _ids(client_id: str) -> tuple[str, ...]:
 
 
 async def roles_pointing_at(context: Context, client_id: str, most: int = MOST_COUNTED) -> list[SelfTarget]:
-    """Stored roles that lend secrets of an application. What the index says is looked up: it may outlive a role."""
+    """Return the stored roles that issue secrets of an app registration.
+
+    The index may be outdated, so they are read.
+    """
     mounts = (await mount_table(context.records)).record.by_id
     prefix, after = keys.targets(client_id), ""
     targets: list[SelfTarget] = []
@@ -142,7 +145,7 @@ async def _target(context: Context, mount: Mount, role: str) -> str:
 
 
 async def _index_roles(context: Context) -> None:
-    """Write the index of all roles that lend secrets of an application."""
+    """Write the index of all roles that issue secrets of an existing app registration."""
     for mount in (await mount_table(context.records)).record.live:
         names = await context.records.names(keys.roles(mount.id))
         for start in range(0, len(names), PAGE):

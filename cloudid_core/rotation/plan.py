@@ -1,7 +1,7 @@
 """When the secret of a mount or static role is rotated next, by which rule, and from when on its end is warned about.
 
-A plan is made anew from the holder of the secret and the last rotation whenever one of them changes or it is due, so it
-never becomes stale. It has one due entry, which survives restarts and changes of node.
+A plan is recomputed from the holder of the secret and the last rotation whenever one of them changes or it is due, so
+it never becomes stale. It has one due entry, which survives restarts and changes of node.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def make_plan(
 
 
 def _since(rule: Rule | None, before: Plan | None, now: Instant) -> Instant:
-    """From when a period counts before the first rotation. A rule that was switched off starts anew."""
+    """From when a period counts before the first rotation. A rule that was disabled starts again."""
     if rule is None or before is None or before.rule is None or before.rule.schedule:
         return now
     return min(before.since, now)
@@ -173,7 +173,7 @@ async def find_plan(context: Context, mount_id: str, role: str = "") -> Found[Pl
 
 
 async def find_undamaged_plan(context: Context, mount_id: str, role: str = "") -> Found[Plan] | None:
-    """As `find_plan`, where no plan will do: one that is damaged is made anew."""
+    """Return a plan like `find_plan`, where no plan is acceptable: a damaged one is recomputed."""
     return next(iter(await context.records.find_undamaged([keys.rotation_plan(mount_id, role)], Plan)), None)
 
 

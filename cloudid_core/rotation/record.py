@@ -45,7 +45,7 @@ class Rotation:
     and has not removed is in here.
 
     `new` is the key that is proven, `current` the one that the last switch gave the holder: a configuration with
-    another secret was written by somebody else. `replaced` is the one whose place they take: until it is removed
+    another secret was written by someone else. `replaced` is the one whose place they take: until it is removed
     the holder can go back to it. `outgoing` are older ones that could not be removed so far.
     """
 
@@ -116,7 +116,7 @@ class Rotation:
         return any(key.expires_at is None or now < key.expires_at for key in ours)
 
     def provisioned(self, key: Key | None, made_at: Instant) -> Provisioned:
-        """What stands at the provider for a key; `None`: the one that is being added, of which the name is known."""
+        """Return the objects in Azure of a key. `None`: the key that is being added, whose name is known."""
         return Provisioned(
             made_at=made_at,
             tenant=self.home.tenant,
@@ -162,7 +162,7 @@ def given_up(rotation: Rotation, now: Instant, *, error: str) -> Rotation:
 
 
 def overruled(rotation: Rotation, note: str) -> Rotation:
-    """The rotation after somebody else has changed the configuration: nothing is removed before the next one."""
+    """The rotation after someone else has changed the configuration: nothing is removed before the next one."""
     ours = tuple(key for key in (rotation.replaced,) if key is not None and key.made_at is not None)
     return evolve(
         rotation, phase=Phase.IDLE, replaced=None, outgoing=(*rotation.outgoing, *ours), attempts=0, note=note

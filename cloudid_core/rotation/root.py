@@ -65,7 +65,7 @@ def is_managed(context: Context, root: SecretHolder) -> bool:
 
 
 async def is_used_elsewhere(context: Context, mount_id: str, secret: Secret) -> bool:
-    """Whether another mount of this service proves itself with a secret: without it, that one would be locked out.
+    """Return whether another mount of this service authenticates with a secret, without which it would be locked out.
 
     No mount: any.
     """
@@ -80,7 +80,7 @@ async def is_used_elsewhere(context: Context, mount_id: str, secret: Secret) -> 
 
 
 async def application_of(client: Client, holder: SecretHolder) -> Application:
-    """The application that a secret belongs to. The client is the mount's, whoever holds the secret."""
+    """Return the app registration of a secret. The client is always the mount's."""
     if not holder.application_object_id:
         return await root_application(client)
     application = await find_application(client, holder.application_object_id)
@@ -90,7 +90,7 @@ async def application_of(client: Client, holder: SecretHolder) -> Application:
 
 
 async def root_application(client: Client) -> Application:
-    """The application that a mount proves itself as; refused when it is not exactly one."""
+    """Return the mount's app registration. Refuse if there is not exactly one."""
     client_id = client.credentials.client_id
     found = await applications_by_client_id(client, client_id) if client_id else []
     if len(found) != 1:
@@ -99,7 +99,7 @@ async def root_application(client: Client) -> Application:
 
 
 def hinted_key(application: Application, secret: Secret, known: Container[str], now: Instant) -> str:
-    """The id of the key that a secret belongs to, as far as its hint tells; empty unless exactly one can be meant."""
+    """Return the key id of a secret, found by its hint. Empty unless exactly one matches."""
     hint = secret.reveal()[:HINT_LENGTH]
     hinted = [
         password.key_id

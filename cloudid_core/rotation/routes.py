@@ -36,7 +36,7 @@ class RotateForm:
 
 
 async def rotate(call: Call, role: str = "") -> Answer:
-    """Replace the root secret, or the key of a static role, by a new one that nobody else knows. 204 when it is in use;
+    """Replace a client secret with one that no one else knows. 204 when it is in use;
     202 if it is not proven yet.
 
     A rotation that is under way is carried on; it is not started again. While the last two secrets overlap, nothing is
@@ -97,7 +97,7 @@ async def _under_way(subject: Subject, now: Instant, force: bool) -> Found[Rotat
 
 
 async def _prove(call: Call, subject: Subject, found: Found[Rotation]) -> Found[Rotation]:
-    """Prove the new secret while the request lives. Whatever comes between, the background goes on with it."""
+    """Test the new secret while the request runs. After any interruption, the background work continues."""
     client = await mount_client(call.context, call.mount.id, call.deadline)
     try:
         return await prove_and_switch(subject, client, found)
@@ -105,7 +105,7 @@ async def _prove(call: Call, subject: Subject, found: Found[Rotation]) -> Found[
         due_now = evolve(found.record, error=reason_of(failure), due_at=await Now())
     try:
         return await subject.write(found, due_now)
-    except CloudidError:  # somebody else has gone on
+    except CloudidError:  # another request has continued
         return await subject.rotation() or found
 
 
@@ -120,9 +120,9 @@ MEMBERS: Final = schemas.joined(schemas.members(credential_source=schemas.nullab
 
 @route("rotation", READ, MEMBERS)
 async def read_rotation(call: Call) -> Answer:
-    """Tells how the rotation stands.
+    """Returns the state of the rotation.
 
-    Also how the mount proves itself to the provider. `last_error` is that of the rotation, otherwise that of the last
+    Also returns how the mount authenticates to Azure. `last_error` is that of the rotation, otherwise that of the last
     access token which this node did not get. It has the provider's code for those who may read the configuration.
     """
     context, mount = call.context, call.mount

@@ -27,7 +27,7 @@ MOST_KEYS: Final = 8
 COME_AGAIN: Final = 30.0
 """Seconds after which an earlier secret may be removed, at the least."""
 REFUSED: Final = "refused-"
-"""How the ids start of intents for secrets that the provider refused to make: they are looked for all the same."""
+"""How the ids start of intents for secrets that the provider refused to make: they are looked for anyway."""
 UNIDENTIFIED: Final = "the replaced secret remains in Azure, because its key id is unknown"
 
 
@@ -51,8 +51,8 @@ async def start(
 
     A record of rotations that is damaged is replaced by force: secrets that only it named stay at the provider.
 
-    Nothing is left of the secret if that fails. `Conflict`: nothing was made, as somebody else changed the holder or
-    has begun a rotation.
+    Nothing is left of the secret if that fails. `Conflict`: nothing was made, because someone else changed the holder
+    or has begun a rotation.
     """
     context, mount, role = subject.context, subject.mount, subject.role
     holder = await rotated_holder(subject)

@@ -29,7 +29,7 @@ class Exchange(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     """How long it may take."""
     tells_state: bool = False
-    """Whether it asks for the state of this node, which is told without the store where the store does not answer."""
+    """Whether it requests the state of this node, which is returned even if the store does not answer."""
     given_up: Refused | None = None
     """Why the host ended the work, where that is not the deadline."""
     is_late: bool = False
@@ -131,7 +131,7 @@ class Exchange(msgspec.Struct, kw_only=True):
 
         A login names a role before anything is known of its caller: neither may it become a label of metrics, nor may
         the event of a token that the mount does not accept depend on it. A role that does not exist is shown by the
-        refusal that says so, to operators who look for a misspelt name.
+        refusal that says so, to operators who look for a misspelled name.
         """
         if not self.proven.principal_id or (self.proven.lacks_role and refusal is not Code.ROLE_NOT_FOUND):
             self.role = ""

@@ -1,7 +1,8 @@
-"""Access tokens of a role's application: asked for with a key that the caller is not given, and without a lease.
+"""Access tokens of a role's app registration, without a lease.
 
-A token is used for all who ask for the same role and scope until half its life is over. That is a fact and no decision:
-each request is decided anew, before and after a token is asked for.
+They are requested with a credential that the caller does not see. Until half of its lifetime has passed, a token is
+reused for all callers with the same role and scope. The token is only a cached fact: each request is decided again,
+before and after a token is requested.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from .token_secret import TokenSecret, replace_secret
 R = TypeVar("R", Role, StaticRole)
 MEMBERS: Final = schemas.members(TEXT="access_token token_type scope", INTEGER="expires_in", TIME="expires_at")
 PATIENCE: Final = 5.0
-"""Seconds that a request waits for the replacement of a secret that still works. The replacement goes on without it."""
+"""Seconds that a request waits for the replacement of a valid secret. The replacement continues without it."""
 CHANGED: Final = "the role or the configuration was changed by another request"
 
 
@@ -57,21 +58,21 @@ class TokenForm:
 
 @frozen(kw_only=True)
 class Grant(Generic[R]):
-    """What a request is allowed: tokens of one scope for the application of a role, under one configuration."""
+    """What a request is allowed: tokens of one scope for a role's app registration, under one configuration."""
 
     role: Found[R]
     client_id: str
     scope: str
     client: Client
     terms: object
-    """What a token that was asked for rests on; the secret that it was asked for with no longer matters."""
+    """The versions that a requested token depends on. The secret with which it was requested no longer matters."""
     secret: TokenSecret | None = None
     grounds: Changes = NO_CHANGES
-    """What a commit rests on besides the role."""
+    """What a commit depends on besides the role."""
 
     @property
     def identity(self) -> Hashable:
-        """All that its tokens depend on. Versions are never used again."""
+        """Return everything that its tokens depend on. Versions are never reused."""
         who = self.client.owner, self.client.cloud.login, self.client.tenant.lower(), self.client_id
         return self.role.key, self.role.version, who, self.scope
 
@@ -81,7 +82,7 @@ class Grant(Generic[R]):
 )
 @retry_on_conflict
 async def give_access_token(call: Call) -> Answer:
-    """Gives an access token of the role's application, without a lease: nobody can call it back."""
+    """Issues an access token of the role's app registration, without a lease. It cannot be revoked."""
     grant = await _permit(call)
     token = await _cached(call, grant)
     if token is None:
@@ -96,7 +97,7 @@ async def give_access_token(call: Call) -> Answer:
 
 
 async def _permit(call: Call) -> Grant[Role]:
-    """Decide under the present role and configuration."""
+    """Decide with the current role and configuration."""
     context, mount, name = call.context, call.mount, capture_name(call)
     await require_live(context.records, mount)
     found = await context.records.find(keys.role(mount.id, name), Role)
@@ -120,7 +121,7 @@ async def _permit(call: Call) -> Grant[Role]:
 @route("static-creds/:name/token", WRITE, MEMBERS, refusals=PROVIDER, form=TokenForm)
 @retry_on_conflict
 async def give_static_token(call: Call) -> Answer:
-    """Gives an access token of the static role's application, without a lease: nobody can call it back."""
+    """Issues an access token of the static role's app registration, without a lease. It cannot be revoked."""
     grant, key = await _permit_static(call)
     token = await _cached(call, grant)
     if token is None:
@@ -132,7 +133,7 @@ async def give_static_token(call: Call) -> Answer:
 
 
 async def _permit_static(call: Call) -> tuple[Grant[StaticRole], Key]:
-    """Decide under the present role and configuration; the key that the role holds."""
+    """Decide with the current role and configuration. Return the credential that the role holds."""
     context, mount, name = call.context, call.mount, capture_name(call)
     await require_live(context.records, mount)
     await may_rotate(context, mount, name, call.deadline)
@@ -147,7 +148,7 @@ async def _permit_static(call: Call) -> tuple[Grant[StaticRole], Key]:
 
 
 def chosen_scope(token_scopes: tuple[str, ...], scope: str) -> str:
-    """The scope that is asked for, or the only one."""
+    """Return the requested scope, or the only one."""
     if not token_scopes:
         raise Refused(Code.ROLE_WITHOUT_TOKENS)
     if not scope and len(token_scopes) > 1:
@@ -158,7 +159,7 @@ def chosen_scope(token_scopes: tuple[str, ...], scope: str) -> str:
 
 
 async def _cached(call: Call, grant: Grant[Any]) -> AccessToken | None:
-    """A token that was asked for before, in the first half of its life."""
+    """Return a cached token in the first half of its lifetime."""
     known: AccessToken | None = call.context.caches.lent_tokens.get(grant.identity)
     return known if known is not None and await Now() < known.refresh_at else None
 
@@ -166,7 +167,10 @@ async def _cached(call: Call, grant: Grant[Any]) -> AccessToken | None:
 async def _ask(
     call: Call, grant: Grant[Any], credentials: Credentials, family: FreshObject, made_at: Instant
 ) -> AccessToken:
-    """A new token, asked for once for all who wait. `family`: errors that may pass, of what was made at a time."""
+    """Request a new token once for all waiting callers.
+
+    `family`: errors of a credential that is new at a given time.
+    """
 
     async def work(deadline: Deadline) -> AccessToken:
         known = await _cached(call, grant)
@@ -179,11 +183,11 @@ async def _ask(
         call.context.caches.lent_tokens.put(grant.identity, token)
         return token
 
-    return await once(f"lent token {grant.identity!r}", call.context.settings.request_deadline, call.deadline, work)
+    return await once(f"role token {grant.identity!r}", call.context.settings.request_deadline, call.deadline, work)
 
 
 async def _fresh(call: Call, grant: Grant[Role]) -> AccessToken:
-    """A new token. A secret that the provider has lost is replaced."""
+    """Request a new token. If Azure has lost the secret, it is replaced."""
     secret = grant.secret
     if secret is None:
         raise Conflict(CHANGED)
@@ -198,7 +202,7 @@ async def _fresh(call: Call, grant: Grant[Role]) -> AccessToken:
 
 
 async def _replace(call: Call, grant: Grant[Role], deadline: Deadline, *, is_needed: bool) -> None:
-    """Give the role a new secret, once for all who wait."""
+    """Replace the role's secret, once for all waiting callers."""
     key = f"role secret {grant.client.owner} {grant.role.key} {grant.role.version} {is_needed}"
 
     async def work(deadline: Deadline) -> None:
@@ -209,7 +213,7 @@ async def _replace(call: Call, grant: Grant[Role], deadline: Deadline, *, is_nee
 
 
 async def _replace_in_time(call: Call, grant: Grant[Role]) -> None:
-    """Replace a secret in the second half of its life. As long as that fails, it goes on with the one that it has."""
+    """Replace a secret in the second half of its lifetime. While that fails, the current one stays in use."""
     now = await Now()
     if grant.secret is not None and grant.secret.replace_at <= now:
         with suppress(CloudidError):

@@ -1,7 +1,7 @@
-"""Sign-in audiences: app registrations that earlier releases left open to every tenant are closed once.
+"""Sign-in audiences: close app registrations once that earlier releases left open to every tenant.
 
-Earlier releases sent no audience where a role has none. Azure then opens the registration to every tenant and to
-personal accounts. Each node looks for such registrations when it starts, and gives each a due entry.
+Earlier releases sent no audience if a role has none. Azure then opens the registration to every tenant and to personal
+accounts. Each node looks for such registrations when it starts, and schedules work for each of them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _is_open_role(role: Role) -> bool:
 
 
 async def find_open_audiences(context: Context) -> None:
-    """Give each app registration without a recorded audience a due entry, unless it has one."""
+    """Schedule work for each app registration without a recorded audience, unless it is already scheduled."""
     for mount in (await mount_table(context.records)).record.live:
         waiting = {queue.parse(key)[3] for key in await _all_keys(keys.due_queue(mount.id, queue.AUDIENCE))}
         prefix = keys.mount_leases(mount.id)
@@ -56,7 +56,7 @@ async def find_open_audiences(context: Context) -> None:
 
 
 async def _open(context: Context, entries: dict[str, str], form: type[T], is_open: Callable[[T], bool]) -> list[str]:
-    """The references of those entries that are open."""
+    """Return the references of the open ones among those entries."""
     refs, found = list(entries), []
     for start in range(0, len(refs), PAGE):
         page = {entries[ref]: ref for ref in refs[start : start + PAGE]}
@@ -74,12 +74,12 @@ async def _all_keys(prefix: str) -> list[str]:
 
 
 async def count_open_audiences(mount: Mount) -> int:
-    """How many app registrations of a mount are still open; `MOST_COUNTED` at most."""
+    """Count the app registrations of a mount that are still open, up to `MOST_COUNTED`."""
     return len(await ListKeys(keys.due_queue(mount.id, queue.AUDIENCE), "", MOST_COUNTED))
 
 
 async def close_audience(job: Job) -> None:
-    """Give one app registration the audience that its role asks for now. A failure is retried later."""
+    """Give one app registration the audience that its role currently has. A failure is retried later."""
     changes = Changes(job.fence, deletes=(job.key,))
     mount = (await mount_table(job.context.records)).record.by_id.get(job.mount_id)
     if mount is None:
@@ -114,7 +114,7 @@ async def _close_role(job: Job, mount: Mount) -> Changes:
 
 
 async def _close(job: Job, made: Provisioned, asked: str) -> Provisioned:
-    """Set the audience at the provider. An app registration that is gone needs none."""
+    """Set the audience in Azure. A deleted app registration needs none."""
     client, audience = await mount_client(job.context, job.mount_id, job.deadline), provider_spelling(asked)
     if made.tenant and made.tenant.lower() != client.tenant.lower():
         raise Refused(Code.CONFIG_MISSING, OTHER_TENANT)

@@ -1,4 +1,4 @@
-"""The ceiling of a secrets engine: what its roles can hand out at the most, whoever writes them.
+"""The ceiling of a secrets engine: the maximum that its roles can grant.
 
 It is part of the configuration, so an operator sets it and the writers of roles cannot. `limits` applies it.
 """
@@ -19,16 +19,16 @@ from ..values import GUID, comma_list, fold
 from .grants import AppRoleGrant, listed
 
 MOST_ALLOWED: Final = 1000
-"""Elements of one list."""
+"""Maximum elements of a list."""
 
 LONGEST_NAME: Final = 512
 _ONLY_BY_NAME: Final = re.compile(r"/|/providers/(?:microsoft\.management/managementgroups/)?[^/]*")
-"""Scopes in lower case that allow only themselves, because so much lies below them."""
+"""Scopes in lower case that allow only themselves, because they contain so much."""
 
 
 @frozen(slots=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class Allowed:
-    """What roles may use of one kind: as it was written, and by ids that can be compared. `None`: everything."""
+    """What roles may use of one kind: as it was written, and as ids that can be compared. `None`: everything."""
 
     written: tuple[str, ...] | None = ()
     ids: tuple[str, ...] = ()
@@ -39,11 +39,11 @@ class Allowed:
 
     @cached_property
     def _ids(self) -> frozenset[str]:
-        """A role may be compared with all ids for each of its grants."""
+        """The set of ids, because a role may be compared with all of them for each of its grants."""
         return frozenset(self.ids)
 
     def admits(self, found: str) -> bool:
-        """Whether an id is among those that are allowed."""
+        """Return whether an id is allowed."""
         return self.written is None or fold(found) in self._ids
 
 
@@ -70,7 +70,7 @@ def _guid(text: str) -> str:
 
 
 def _id_or_name(text: str) -> str:
-    """The GUID of an id; the empty text for a name, whose id only the provider knows."""
+    """Return the GUID of an id. Empty for a name, whose id only Azure knows."""
     if not text or len(text) > LONGEST_NAME or not text.isprintable():
         raise ValueError(f"must list ids or names of 1 to {LONGEST_NAME} printable characters")
     last = text.rsplit("/", 1)[-1]
@@ -82,7 +82,7 @@ def _show(allowed: Allowed) -> Json:
 
 
 def _normal(allowed: Allowed) -> Allowed:
-    """With ids in place of their spellings; a name, whose id is unknown, stays as it is written."""
+    """Return the list with ids instead of their spellings. A name, whose id is unknown, stays unchanged."""
     if allowed.written is None:
         return allowed
     return evolve(
@@ -123,7 +123,7 @@ APP_ROLES: Final = FieldType(
 
 
 def _allowing(kind: FieldType[Allowed], doc: str) -> Allowed:
-    """A list of the ceiling, which reads leave out until it is set."""
+    """Return a list field of the ceiling, which reads omit until it is set."""
     return setting(kind, Allowed(), doc, shown_empty=False)
 
 
@@ -131,7 +131,7 @@ def _allowing(kind: FieldType[Allowed], doc: str) -> Allowed:
 class Ceiling:
     """The part of a configuration that limits roles.
 
-    While no list is set there is no ceiling. As soon as one is, a kind whose list is empty or was never set allows
+    Without any list there is no ceiling. As soon as one list is set, a kind whose list is empty or was never set allows
     nothing; null allows everything of its kind.
     """
 
@@ -168,11 +168,14 @@ class Ceiling:
 
     @property
     def has_names(self) -> bool:
-        """Whether something is listed by a name whose id is not known yet."""
+        """Return whether a list has a name whose id is not known yet."""
         return any("" in getattr(self, name).ids for name in LISTS)
 
     def warnings(self, stopped: int) -> tuple[str, ...]:
-        """What a ceiling forbids altogether, which an operator may not have meant, and how many roles it stops."""
+        """Return what a ceiling forbids completely, and how many roles it stops.
+
+        An operator may not have intended this.
+        """
         nothing = [name for name in LISTS if getattr(self, name).written == ()]
         forbids = (
             (f"these lists are empty, so they allow nothing: {', '.join(nothing)}",)
@@ -193,17 +196,17 @@ MEMBERSHIP_LISTS: Final = {
     "directory_roles": ("directory_roles", "allowed_directory_roles", True),
     "app_roles": ("app_roles", "allowed_app_roles", True),
 }
-"""By the kind of a membership: a role's field, the list, and whether that limits also where there is no ceiling."""
+"""By kind of membership: a role's field, the list, and whether the list applies even without a ceiling."""
 
 
 def check_ceiling(ceiling: Ceiling, rights: Rights) -> None:
-    """Refuse with `CEILING_EXCEEDED` rights that are not within a ceiling."""
+    """Refuse rights that exceed a ceiling with `CEILING_EXCEEDED`."""
     if problems := exceeded(ceiling, rights):
         raise Refused.because(problems)
 
 
 def exceeded(ceiling: Ceiling, rights: Rights) -> list[Problem]:
-    """What of these rights is not within a ceiling, by the fields of a role. No value of a role is repeated."""
+    """Return which of these rights exceed a ceiling, by the fields of a role. No value of a role is repeated."""
     return [Problem(Code.CEILING_EXCEEDED, where) for where in _excesses(ceiling, rights)]
 
 
@@ -226,14 +229,14 @@ def _excesses(ceiling: Ceiling, rights: Rights) -> Iterator[str]:
 
 
 def _is_within(scope: str, allowed: Allowed) -> bool:
-    """Whether a scope is an allowed one or lies below one, segment by segment."""
+    """Return whether a scope is an allowed one or below one, segment by segment."""
     return allowed.admits(scope) or any(
         allowed.admits(above) and not _ONLY_BY_NAME.fullmatch(fold(above)) for above in _above(scope)
     )
 
 
 def _above(scope: str) -> Iterator[str]:
-    """What a scope lies below: the scope without its last segments."""
+    """Yield the parents of a scope: the scope without its last segments."""
     end = scope.rfind("/")
     while end > 0:
         yield scope[:end]
@@ -241,7 +244,7 @@ def _above(scope: str) -> Iterator[str]:
 
 
 async def resolved(client: Client, ceiling: C, subscription_id: str) -> C:
-    """A configuration whose ceiling has ids in place of names; refused when a name means nothing, or several things."""
+    """Return a configuration whose ceiling has ids instead of names. Refuse unknown or ambiguous names."""
 
     async def definitions(name: str) -> list[str]:
         found = await assignments.definitions_by_name(client, f"/subscriptions/{subscription_id}", name)

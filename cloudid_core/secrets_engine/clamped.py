@@ -1,4 +1,4 @@
-"""Roles whose own durations are longer than `max_secret_ttl` of their mount's configuration lets a secret live."""
+"""Roles with durations that are longer than `max_secret_ttl` of their mount's configuration allows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE: Final = 100
 
 
 async def clamped_roles(context: Context, mount: Mount) -> list[Occurrence]:
-    """Find the stored roles of both types that ask for longer lives than the stored configuration allows."""
+    """Find the stored roles of both types with longer lifetimes than the stored configuration allows."""
     stored = await find_config(context, mount)
     if stored is None or not stored.record.max_secret_ttl:
         return []

@@ -52,11 +52,11 @@ from ..values import LONGEST_SECRET, coercion
 from .ceiling import FIELDS, Ceiling, resolved
 
 MOST_NAMED: Final = 5
-"""How many leases and how many intents a refusal names."""
+"""Maximum number of leases, and of intents, that a refusal names."""
 
 
 def printable(most: int) -> FieldType[str]:
-    """A text of at most so many printable characters."""
+    """Return a type for texts with a maximum of printable characters."""
 
     def parse(raw: object) -> str:
         text = coercion.text(raw)
@@ -69,12 +69,12 @@ def printable(most: int) -> FieldType[str]:
 
 REFERENCE: Final = printable(256)
 PREFIX: Final = printable(100)
-"""Microsoft Graph takes display names of 256 characters, and ours have less than 100 after the prefix."""
+"""Microsoft Graph accepts display names of 256 characters, and cloudid's have fewer than 100 after the prefix."""
 
 
 @frozen(kw_only=True)
 class Config(RootCredential, Ceiling):
-    """What is stored for a mount. Fields that were never set have the defaults of this table."""
+    """The stored configuration of a mount. Fields that were never set have the defaults of this table."""
 
     subscription_id: str = setting(GUID, "", "Default subscription.", env="SUBSCRIPTION_ID", required=True)
     tenant_id: str = setting(TENANT, "", "Tenant id.", env="TENANT_ID", required=True)
@@ -105,7 +105,7 @@ class Config(RootCredential, Ceiling):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Where the objects of leases are, however that is spelt."""
+        """Where the objects of leases are, in canonical spelling."""
         return self.tenant_id.lower(), self.cloud_name
 
 
@@ -118,7 +118,7 @@ class ConfigForm(Config, AppliedForm):
 
 @frozen(kw_only=True)
 class DeleteForm:
-    """A removal of the configuration."""
+    """A deletion of the configuration."""
 
     force: bool = setting(
         BOOLEAN,
@@ -137,7 +137,7 @@ async def find_config(context: Context, mount: Mount) -> Found[Config] | None:
 
 
 async def in_use(context: Context, mount: Mount, deadline: Deadline) -> tuple[Config, Client, dict[str, int]]:
-    """The configuration that counts, how a mount talks to the provider under it, and what a commit expects of it."""
+    """Return the effective configuration, the mount's client for it, and what a commit must expect of it."""
     found = await find_config(context, mount)
     config = effective_config(context.settings, Config, found)
     made = client_of(context, mount, config, version_of(found), deadline)
@@ -145,12 +145,12 @@ async def in_use(context: Context, mount: Mount, deadline: Deadline) -> tuple[Co
 
 
 async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
-    """How a mount talks to the provider under its present configuration."""
+    """Return the mount's client for Azure under its current configuration."""
     return (await in_use(context, mount, deadline))[1]
 
 
 def clamped_warnings(fields: Iterable[str]) -> tuple[str, ...]:
-    """Warn the writer of a role about each field that does not take effect as it is written."""
+    """Return a warning for the writer of a role about each field that is limited to a lower value."""
     return tuple(
         f'"{field}" is longer than "max_secret_ttl" of the configuration, which is used instead' for field in fields
     )
@@ -211,9 +211,9 @@ async def read_config(call: Call) -> Answer:
 @route("config", DELETE, refusals=(Code.LEASES_ALIVE,), form=DeleteForm)
 @retry_on_conflict
 async def delete_config(call: Call) -> Answer:
-    """Removes the configuration and its credentials.
+    """Deletes the configuration and its credentials.
 
-    Without `force`, refused while leases, intents or roles need them.
+    Without `force`, it is refused while leases, intents or roles need them.
     """
     key = keys.config(call.mount.id)
     _, expects = await call.context.records.find_for_writing(key, Config)
@@ -222,10 +222,11 @@ async def delete_config(call: Call) -> Answer:
 
 
 async def _refuse_to_strand(call: Call) -> dict[str, int]:
-    """Without `force`, refuse what would leave leases, intents or applications of roles without a way to the provider.
+    """Without `force`, refuse a change after which leases, intents or roles could no longer reach Azure.
 
-    Returns what the commit must expect: that no intent is opened meanwhile. An intent becomes a lease or an application
-    of a role, and what is dropped of these an intent, so intents are listed before them and once more after them.
+    Return what the commit must expect: that no intent is opened in the meantime. An intent becomes a lease or a role's
+    app registration, and a dropped one of these becomes an intent. So intents are listed before them, and again after
+    them.
     """
     if call.given.values.get("force"):
         return {}

@@ -1,7 +1,7 @@
-"""Credentials: a client id and secret that work, under a lease. The story of an issue, in order.
+"""Credentials: issue a working client id and secret under a lease.
 
-Everything that is about to be made is in the journal before the first call. One commit puts the lease and closes the
-intent; until then, whatever goes wrong, the intent is undone, and the caller has nothing.
+Everything that will be created is in the journal before the first call. One commit writes the lease and closes the
+intent. Until then, after any failure, the intent is undone, and the caller has nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .provisioning import (
 from .roles import Role, description_of, find_role, may_hold, may_issue_for, rights_of
 
 SECRET_MARGIN: Final = 3600
-"""Seconds by which the provider's secret outlives the longest lease, never past an explicit cap or `max_secret_ttl`."""
+"""Seconds by which a secret in Azure outlives the longest lease, but never an explicit maximum or `max_secret_ttl`."""
 CREDENTIALS: Final = Answers(
     data=schemas.members(TEXT="client_id client_secret tenant_id subscription_id"),
     lease=True,
@@ -50,7 +50,7 @@ CREDENTIALS: Final = Answers(
 
 @frozen(kw_only=True)
 class Plan:
-    """An issue before its first call: what will be made, and for how long."""
+    """An issue before its first call: what will be created, and for how long."""
 
     id: str
     role_name: str
@@ -60,14 +60,14 @@ class Plan:
     description: Description
     ttl: int
     ends_at: Instant
-    """When the provider's secret is to end."""
+    """When the secret in Azure will expire."""
     subscription_id: str
     warnings: tuple[str, ...]
 
 
 @frozen
 class Made:
-    """What was made: all of it with its ids, and the password."""
+    """What was created, with all ids, and the client secret."""
 
     provisioned: Provisioned
     password: NewPassword
@@ -76,10 +76,11 @@ class Made:
 
 @route("creds/:name", READ, CREDENTIALS, has_side_effect=True)
 async def generate_credentials(call: Call) -> Answer:
-    """Gives the client id and secret of a service principal, under a lease.
+    """Issues the client id and secret of a service principal, under a lease.
 
-    Nothing is left behind if that fails. `tenant_id` and `subscription_id` are what a login with them needs besides:
-    the subscription is the only one that the role assigns rights in, otherwise that of the configuration.
+    If this fails, nothing is left behind. The response also has the `tenant_id` and `subscription_id` that a login with
+    them needs: the subscription is the only one in which the role assigns roles, otherwise the one in the
+    configuration.
     """
     if call.token.last_use:
         raise Refused(Code.TOKEN_USED_UP)
@@ -116,7 +117,7 @@ async def generate_credentials(call: Call) -> Answer:
 
 
 def _capped_by_token(lease: Lease, plan: Plan) -> tuple[str, ...]:
-    """Warn when the lease ends before the TTL that its role grants, because its token cannot live longer."""
+    """Warn if the lease ends before the TTL that its role grants, because its token expires earlier."""
     seconds = round(lease.expires_at - lease.issued_at)
     return () if seconds >= plan.ttl else (f"the TTL is capped to {seconds}s, because the token expires then",)
 
@@ -127,7 +128,7 @@ def _lease_id(call: Call, plan: Plan) -> str:
 
 @retry_on_conflict
 async def _begin(call: Call) -> tuple[Client, Plan, Found[Intent]]:
-    """Plan an issue under the present role and configuration, and write the plan down as an intent."""
+    """Plan an issue with the current role and configuration, and write the plan as an intent."""
     context, mount, name = call.context, call.mount, capture_name(call)
     mounts = await require_live(context.records, mount)
     role = await find_role(context, mount, name)
@@ -174,7 +175,7 @@ async def _plan(call: Call, config: Config, client: Client, role: Role, name: st
 
 
 async def _make(client: Client, plan: Plan) -> Made:
-    """Make what was planned."""
+    """Create the planned objects."""
     role, provisioned = plan.role, plan.provisioned
     if provisioned.password_on:
         family = role.propagation(provisioned.made_at)
@@ -192,9 +193,9 @@ async def _make(client: Client, plan: Plan) -> Made:
 
 @retry_on_conflict
 async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent], lease_id: str) -> Lease:
-    """Put the lease in place of the intent, if mount, role and token still stand. The lease ends with the token.
+    """Replace the intent with the lease, if mount, role and token are still valid. The lease ends with the token.
 
-    Of a batch token without a parent nothing is stored: the lease has its end, and ends with its mount.
+    A batch token without a parent is not stored: the lease expires with the token, and ends with its mount.
     """
     context, mount, token = call.context, call.mount, call.token.token
     now = await Now()
@@ -244,9 +245,9 @@ async def _account_for(call: Call, plan: Plan, made: Made, intent: Found[Intent]
 
 
 async def _take_back(call: Call, intent: Found[Intent], lease_id: str) -> None:
-    """Have everything undone, even if the lease took the intent's place without our hearing of it. Never fails.
+    """Undo everything, even if the lease replaced the intent without confirmation. Never fails.
 
-    What the store does not take remains held, and is given back with the rest of the request.
+    What the store does not accept stays held, and is revoked with the rest of the request.
     """
     now = await Now()
     await abandon(call.context, intent)

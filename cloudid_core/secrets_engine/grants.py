@@ -1,4 +1,4 @@
-"""What a role gives its principals: role assignments and memberships, as they are written and as they resolve."""
+"""What a role grants: role assignments and memberships, as they are written and as they resolve."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..values import fold, json_text
 
 T = TypeVar("T")
 MOST: Final = 100
-"""How many assignments or memberships a role may ask for."""
+"""Maximum number of assignments, and of memberships, of a role."""
 
 
 @frozen(kw_only=True)
 class RoleGrant:
-    """One role assignment: a role definition by name or id, at a scope as it was written. A resolved grant has both."""
+    """A role assignment: a role definition by name or id, at a scope as it was written. A resolved grant has both."""
 
     scope: str
     role_name: str = ""
@@ -29,7 +29,7 @@ class RoleGrant:
 
 @frozen(kw_only=True)
 class GroupGrant:
-    """One group membership: a group by name or id. A resolved grant has both."""
+    """A group membership: a group by name or id. A resolved grant has both."""
 
     group_name: str = ""
     object_id: str = ""
@@ -37,7 +37,7 @@ class GroupGrant:
 
 @frozen(kw_only=True)
 class DirectoryRoleGrant:
-    """One role of the directory, by name or id. A resolved grant has both."""
+    """A directory role, by name or id. A resolved grant has both."""
 
     role_name: str = ""
     role_id: str = ""
@@ -45,7 +45,10 @@ class DirectoryRoleGrant:
 
 @frozen(kw_only=True)
 class AppRoleGrant:
-    """One app role of an API: the principal of the API and the role's value, or their ids. A resolved grant has all."""
+    """An app role of an API: the API's service principal and the role's value, or their ids.
+
+    A resolved grant has all.
+    """
 
     resource_name: str = ""
     resource_id: str = ""
@@ -58,7 +61,7 @@ class AppRoleGrant:
 
 
 def _elements(raw: object) -> list[Mapping[str, Any]]:
-    """The objects of a JSON array, or of a text that holds one."""
+    """Return the objects of a JSON array, or of a text that contains one."""
     if isinstance(raw, str) and raw:
         try:
             raw = json_text.decode(raw)
@@ -83,7 +86,7 @@ def _texts(element: Mapping[str, Any], names: frozenset[str]) -> dict[str, str]:
 
 
 def listed(what: str, form: type[T], *needed: tuple[str, ...]) -> FieldType[tuple[T, ...]]:
-    """A field of objects with these members: of each group, one is needed."""
+    """Return a type for a list of objects with these members. Of each group, one is required."""
     names = [name for either in needed for name in either]
 
     def parse(raw: object) -> tuple[T, ...]:
@@ -131,7 +134,7 @@ APP_ROLE_GRANTS: Final = listed(
 
 
 async def resolve_roles(client: Client, grants: tuple[RoleGrant, ...]) -> tuple[RoleGrant, ...]:
-    """The grants with names and ids as the provider has them; refused when one does not exist or is there twice."""
+    """Return the grants with Azure's names and ids. Refuse unknown and repeated ones."""
     normal = ROLE_GRANTS.normal(grants)
     definitions = [await _definition_of(client, number, grant) for number, grant in enumerate(normal)]
     places = {(found.id.lower(), grant.scope.lower()) for found, grant in zip(definitions, normal, strict=True)}
@@ -150,7 +153,7 @@ async def _definition_of(client: Client, number: int, grant: RoleGrant) -> assig
 
 
 async def _known(look_up: Program[T | None]) -> list[T]:
-    """What a look-up by id finds, as one by name answers it."""
+    """Return the result of a look-up by id in the form of a look-up by name."""
     found = await look_up
     return [] if found is None else [found]
 
@@ -158,7 +161,7 @@ async def _known(look_up: Program[T | None]) -> list[T]:
 async def resolve(
     client: Client, field: str, grants: tuple[T, ...], find: Callable[[Client, T], Program[list[T]]]
 ) -> tuple[T, ...]:
-    """The grants with names and ids as the directory has them; refused when one does not exist or is there twice."""
+    """Return the grants with Entra ID's names and ids. Refuse unknown and repeated ones."""
     resolved = [_only(await find(client, grant), f'"{field}", element {number}') for number, grant in enumerate(grants)]
     if len(set(resolved)) < len(resolved):
         raise Refused(Code.FIELD_INVALID, f'"{field}" names the same twice')
@@ -166,21 +169,21 @@ async def resolve(
 
 
 async def find_groups(client: Client, grant: GroupGrant) -> list[GroupGrant]:
-    """The groups that a grant may mean."""
+    """Return the groups that a grant may mean."""
     by_id = _known(groups.find_group(client, grant.object_id)) if grant.object_id else None
     found = await (by_id or groups.groups_by_name(client, grant.group_name))
     return [GroupGrant(group_name=group.display_name or "", object_id=group.id) for group in found]
 
 
 async def find_directory_roles(client: Client, grant: DirectoryRoleGrant) -> list[DirectoryRoleGrant]:
-    """The roles of the directory that a grant may mean."""
+    """Return the directory roles that a grant may mean."""
     by_id = _known(memberships.directory_role(client, grant.role_id)) if grant.role_id else None
     found = await (by_id or memberships.directory_roles_by_name(client, grant.role_name))
     return [DirectoryRoleGrant(role_name=role.display_name, role_id=role.id) for role in found]
 
 
 async def find_app_roles(client: Client, grant: AppRoleGrant) -> list[AppRoleGrant]:
-    """The roles, for applications and enabled, that a grant may mean."""
+    """Return the enabled app roles for applications that a grant may mean."""
     by_id = _known(memberships.api(client, grant.resource_id)) if grant.resource_id else None
     apis = await (by_id or memberships.apis_by_name(client, grant.resource_name))
     return [

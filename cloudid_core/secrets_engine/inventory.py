@@ -1,4 +1,4 @@
-"""Marked objects: what the provider shows of everything that carries the marker of this installation."""
+"""Marked objects: everything in Azure that has the marker of this installation."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from ..values import rfc3339
 T = TypeVar("T")
 
 LANES: Final = 8
-"""How many look-ups run at the same time."""
+"""Maximum number of concurrent look-ups."""
 LIST_SHARE: Final = 0.15
 """The share of the time for each of the four lists. The rest is for look-ups."""
 TIME_DIGITS: Final = 12
-"""How many digits of an id are its time of making, in milliseconds."""
+"""How many digits of an id are its creation time in milliseconds."""
 
 
 class ObjectKind(Enum):
-    """Kinds of objects that are found by a marker."""
+    """Types of objects that are found by a marker."""
 
     APPLICATION = "application"
     PRINCIPAL = "principal"
@@ -55,15 +55,15 @@ PROOFS: Final = {
     ObjectKind.CERTIFICATE: (CERTIFICATE, "certificates"),
     ObjectKind.FEDERATED: (FEDERATED, "federations"),
 }
-"""Kinds that stand on an application: the proof that they are, and where the application has them."""
+"""Types of credentials of an app registration: the kind of proof, and where the app registration lists them."""
 KINDS: Final = {proof: kind for kind, (proof, _) in PROOFS.items()}
 
 
 @frozen(kw_only=True)
 class Object:
-    """An object at the provider. `client_id` is that of the application that it is, or belongs to.
+    """An object in Azure. `client_id` belongs to the app registration that it is, or to which it belongs.
 
-    What has a row in `PROOFS` stands on `application_id`; `hint` is how the text of a password starts.
+    A type with a row in `PROOFS` belongs to `application_id`; `hint` is the start of a client secret's text.
     """
 
     kind: ObjectKind
@@ -76,7 +76,7 @@ class Object:
 
 
 class Principal(msgspec.Struct, rename="camel", frozen=True):
-    """What the provider shows of a principal."""
+    """A service principal as Azure shows it."""
 
     id: Id
     app_id: str | None = None
@@ -86,12 +86,12 @@ class Principal(msgspec.Struct, rename="camel", frozen=True):
 
 @frozen
 class Shown:
-    """Applications and principals that the provider has shown, by object id."""
+    """App registrations and service principals that Azure has shown, by object id."""
 
     applications: Mapping[str, Application]
     principals: Mapping[str, Principal]
     is_complete: bool = True
-    """Whether the lists ended before their share of the time, and before there were too many objects."""
+    """Whether the lists were completed within their share of the time and below the maximum of objects."""
 
     def has(self, one: Object) -> bool:
         match one.kind:
@@ -103,9 +103,10 @@ class Shown:
         return holder is not None and any(each.key_id == one.id for each in _standing(holder, one.kind))
 
     def marked(self, prefix: str, application_ids: Iterable[str]) -> Iterator[Object]:
-        """The objects whose name is a marker: applications, proofs on applications of these ids, lone principals.
+        """Return the objects whose name is a marker.
 
-        A principal comes and goes with its application, and so do the proofs of one that is not among them.
+        They are app registrations, credentials of these app registrations, and lone service principals. A service
+        principal, and the credentials of an app registration that is not among them, are deleted with it.
         """
         for one in self._named(prefix, frozenset(application_ids)):
             made_at = marked_at(prefix, one.name)
@@ -130,18 +131,18 @@ class Shown:
 
 
 def _standing(holder: Application, kind: ObjectKind) -> tuple[Password, ...]:
-    """What an application has of a kind that has a row in `PROOFS`."""
+    """Return the credentials of an app registration, for a type with a row in `PROOFS`."""
     standing: tuple[Password, ...] = getattr(holder, PROOFS[kind][1])
     return standing
 
 
 def _marker_of(prefix: str, display_name: str, tags: tuple[str, ...]) -> str:
-    """The name that marks an object: its display name, or the tag in place of one that has a prefix of its own."""
+    """Return the name that marks an object: its display name, or a tag if it has its own prefix."""
     return next((tag for tag in tags if tag.startswith(prefix)), display_name)
 
 
 def marked_at(prefix: str, name: str) -> Instant | None:
-    """When that was made whose name is a marker of this installation; `None` for any other name."""
+    """Return when an object was created whose name is a marker of this installation. `None` for any other name."""
     marked_id = name.removeprefix(prefix)
     if marked_id == name or not is_id(marked_id):
         return None
@@ -149,7 +150,7 @@ def marked_at(prefix: str, name: str) -> Instant | None:
 
 
 def objects_of(provisioned: Provisioned) -> Iterator[Object]:
-    """The objects that can be looked up by their ids, those first that others go with."""
+    """Return the objects that can be looked up by their ids, parents first."""
     place = Object(
         kind=ObjectKind.APPLICATION,
         id=provisioned.application_id,
@@ -167,7 +168,7 @@ def objects_of(provisioned: Provisioned) -> Iterator[Object]:
 
 
 def provisioned_of(one: Object, tenant: str) -> Provisioned:
-    """A record of one object alone."""
+    """Return a record of a single object."""
     nothing = Provisioned(made_at=one.made_at, tenant=tenant)
     if one.kind is ObjectKind.APPLICATION:
         return evolve(nothing, application_id=one.id, client_id=one.client_id)
@@ -180,9 +181,9 @@ def provisioned_of(one: Object, tenant: str) -> Provisioned:
 async def list_marked_objects(
     client: Client, prefix: str, application_ids: Iterable[str]
 ) -> tuple[Shown, frozenset[str]]:
-    """What the provider lists under a marker, and the applications that may hold marked proofs; their ids.
+    """List everything under a marker, and the app registrations that may have marked credentials. Return their ids.
 
-    These are `application_ids`, and the application that the client proves itself as. Lists lag behind.
+    These are `application_ids`, and the app registration with which the client authenticates. Lists may be out of date.
     """
     own = client.credentials.client_id
     roots = await applications_by_client_id(client, own) if own else []
@@ -206,7 +207,7 @@ async def list_marked_objects(
 
 
 async def look_up(client: Client, objects: Iterable[Object]) -> Shown:
-    """What the provider shows of objects when it is asked for each."""
+    """Look up each of these objects in Azure."""
     applications: set[str] = set()
     principals: set[str] = set()
     holders: set[str] = set()
@@ -230,7 +231,7 @@ async def _applications(client: Client, ids: Iterable[str]) -> dict[str, Applica
 async def _with_federations(
     client: Client, known: Mapping[str, Application], ids: Iterable[str]
 ) -> dict[str, Application]:
-    """The same applications; those of the ids have their federated credentials, which take a call for each."""
+    """Return the app registrations, those with these ids with their federated credentials, which need one call each."""
 
     async def with_its(application: Application) -> Application | None:
         return evolve(application, federations=await federated_credentials(client, application.object_id))
@@ -240,7 +241,7 @@ async def _with_federations(
 
 
 async def _all(look_ups: list[Program[T | None]]) -> list[T]:
-    """What look-ups have found, a few of them at a time."""
+    """Do look-ups, a few concurrently, and return what they found."""
     found: list[T] = []
     try:
         for first in range(0, len(look_ups), LANES):

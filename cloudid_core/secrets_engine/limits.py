@@ -1,6 +1,7 @@
 """Whether credentials may still be issued: one decision for issue, renewal, rotation and access tokens.
 
-It judges what the credentials hold, not what their role asks for by now: a role can be rewritten while a lease lives.
+It judges the rights that credentials have, not those in their role, because a role can be rewritten while a lease is
+valid.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..values import fold, have_common
 from .ceiling import Ceiling, check_ceiling
 
 HANDS_OUT_RIGHTS: Final = ("Microsoft.Authorization/*/write",)
-"""Actions that give rights to others. A definition that allows everything allows them too."""
+"""Actions that grant rights to others. A role definition that allows everything includes them."""
 
 TAKES_OVER_IDENTITIES: Final = (
     "Microsoft.Authorization/elevateAccess/action",  # makes the caller User Access Administrator at the root
@@ -36,7 +37,7 @@ TAKES_OVER_IDENTITIES: Final = (
     "Microsoft.HybridCompute/machines/extensions/write",
     "Microsoft.HybridCompute/machines/runCommands/write",
 )
-"""Actions that make the caller another identity, with the rights of that.
+"""Actions that give the caller another identity with its rights.
 
 Source: https://learn.microsoft.com/azure/role-based-access-control/resource-provider-operations, with the providers
 Microsoft.Authorization, Microsoft.ManagedIdentity, Microsoft.Compute and Microsoft.HybridCompute. The built-in role
@@ -46,12 +47,12 @@ as the operation's name.
 
 DENIED: Final = '"azure_roles", element {number}: "deny_privileged_roles" refuses the role'
 LONGEST_KNOWN: Final = 300.0
-"""Seconds for which reports use a role definition as it was last read. Decisions always read it again."""
+"""Seconds for which reports use a cached role definition. Decisions always read it again."""
 
 
 @frozen
 class ReadDefinition:
-    """A role definition as it was last read; no actions: Azure has none with this id."""
+    """A role definition as it was last read. Without actions: Azure has none with this id."""
 
     actions: tuple[str, ...] | None
     read_at: Instant
@@ -62,17 +63,17 @@ class ReadDefinition:
 
     @property
     def is_newly_privileged(self) -> bool:
-        """Whether it only takes over identities, which releases before this rule did not refuse."""
+        """Return whether it only takes over identities, which earlier releases did not refuse."""
         actions = self.actions or ()
         return _allows_any(actions, TAKES_OVER_IDENTITIES) and not _allows_any(actions, HANDS_OUT_RIGHTS)
 
 
 async def may_issue(context: Context, ceiling: Ceiling, client: Client, rights: Rights) -> Changes:
-    """Refuse credentials that hold more than they may under a configuration, which `client` belongs to.
+    """Refuse credentials with more rights than a configuration allows; `client` belongs to the configuration.
 
-    Returns what their commit rests on besides the configuration. `SELF_TARGET`: they belong to an application that the
-    service authenticates with. `CEILING_EXCEEDED`: they exceed the ceiling, or have a privileged role definition that
-    it denies.
+    Return what their commit must expect besides the configuration. `SELF_TARGET`: they belong to an app registration
+    with which the service authenticates. `CEILING_EXCEEDED`: they exceed the ceiling, or have a privileged role
+    definition that it denies.
     """
     grounds = await lending(context.records, rights.client_id) if rights.client_id else NO_CHANGES
     check_ceiling(ceiling, rights)
@@ -82,10 +83,10 @@ async def may_issue(context: Context, ceiling: Ceiling, client: Client, rights: 
 
 
 def refuse_kept(context: Context, application: Application) -> None:
-    """Refuse with `APPLICATION_KEPT` an existing application that this service has made.
+    """Refuse with `APPLICATION_KEPT` an existing app registration that this service has created.
 
-    It has the rights of the role or lease that keeps it. A ceiling compares the rights that a role asks for, not those
-    that an existing application already has.
+    It has the rights of the role or lease to which it belongs. A ceiling compares the rights in a role, not those that
+    an existing app registration already has.
     """
     names = (application.display_name, application.unique_name)
     if any(name.startswith(context.marker_prefix) for name in names):
@@ -93,7 +94,7 @@ def refuse_kept(context: Context, application: Application) -> None:
 
 
 async def _refuse_privileged(client: Client, definition_ids: Iterable[str]) -> None:
-    """Read each definition once: a role may assign the same one at very many scopes, and Azure counts reads."""
+    """Check each role definition once: a role may assign the same one at many scopes, and Azure limits reads."""
     read: dict[str, ReadDefinition] = {}
     for number, definition_id in enumerate(definition_ids):
         key = fold(definition_id)
@@ -105,7 +106,7 @@ async def _refuse_privileged(client: Client, definition_ids: Iterable[str]) -> N
 
 
 async def last_read_definition(client: Client, definition_id: str) -> ReadDefinition:
-    """A role definition for a report: as it was read in the last minutes, otherwise read now."""
+    """Return a role definition for a report: from the last minutes, otherwise read now."""
     known: ReadDefinition | None = client.caches.role_definitions.get(_cache_key(client, definition_id))
     if known is not None and 0 <= await Now() - known.read_at < LONGEST_KNOWN:
         return known
@@ -124,7 +125,7 @@ def _cache_key(client: Client, definition_id: str) -> tuple[str, str]:
 
 
 def is_privileged(pattern: str) -> bool:
-    """Whether an action of a role definition, in which `*` is any text, may be privileged."""
+    """Return whether an action of a role definition, in which `*` matches any text, may be privileged."""
     return _allows_any((pattern,), (*HANDS_OUT_RIGHTS, *TAKES_OVER_IDENTITIES))
 
 

@@ -1,4 +1,4 @@
-"""Ownership: which objects at the provider the records of this installation list or use, in all mounts."""
+"""Ownership: which objects in Azure the records of this installation list or use, in all mounts."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from .roles import Role
 
 T = TypeVar("T")
 AT_ONCE: Final = 1000
-"""How many records are looked at before other programs go on."""
+"""How many records are read before other programs get a turn."""
 
 
 @frozen(kw_only=True)
 class Ownership:
-    """What some record mentions: by id, and by name what it knows no id of yet. `leases`, `roles` and
-    `static_rotations` are those of one mount.
+    """What records mention: by id, or by name if the id is unknown.
+
+    `leases`, `roles` and `static_rotations` belong to one mount.
     """
 
     leases: tuple[Lease, ...]
@@ -38,14 +39,14 @@ class Ownership:
     ids: frozenset[str]
     names: frozenset[tuple[ObjectKind, str]]
     roots: frozenset[str]
-    """Client ids that mounts prove themselves as."""
+    """Client ids with which mounts authenticate."""
     hints: frozenset[tuple[str, str]]
-    """Such client ids with the start of the secret that is used."""
+    """Such client ids with the start of the secret in use."""
     damaged: tuple[EntryDamaged, ...]
-    """Entries that cannot be read: what they list is unknown."""
+    """Entries that cannot be read, so that their contents are unknown."""
 
     def covers(self, one: Object) -> bool:
-        """Whether some record lists an object or uses it. The secret that a mount uses is in no list of ours."""
+        """Return whether a record lists an object or uses it. The secret that a mount uses is in no list."""
         if one.id in self.ids or (one.kind, one.name) in self.names:
             return True
         client_id = one.client_id.lower()
@@ -55,7 +56,7 @@ class Ownership:
 
 
 class Reader:
-    """Reads records of any kind, and notes the damaged ones, which it passes over."""
+    """Read records of any kind, and note damaged ones, which are skipped."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -66,7 +67,7 @@ class Reader:
         return tuple(self._damaged.values())
 
     async def below(self, prefix: str, form: type[T]) -> list[Found[T]]:
-        """All records below a prefix, page by page, as long as the request has time."""
+        """Yield all records below a prefix, page by page, as long as the request has time."""
         records: list[Found[T]] = []
         after = ""
         while page := await ListKeys(prefix, after, PAGE):
@@ -86,16 +87,18 @@ class Reader:
 
 
 async def roles_of(reader: Reader, mount: Mount) -> dict[str, Role]:
-    """All roles of an engine, by name."""
+    """Yield all roles of an engine, by name."""
     prefix = keys.roles(mount.id)
     return {found.key.removeprefix(prefix): found.record for found in await reader.below(prefix, Role)}
 
 
 async def read_ownership(call: Call) -> Ownership:
-    """The accounts of the whole installation. What the provider has shown before is accounted for here, if at all.
+    """Read all records of the installation.
 
-    Objects go from an intent to a lease or a role, and from there to an intent again, each time in one commit: intents
-    are read first and once more at the end, so that none is missed on its way.
+    They were created before Azure was queried, so they account for all its objects.
+
+    Objects move from an intent to a lease or a role, and from there to an intent again, each time in one commit. So
+    intents are read first and again at the end, and none is missed.
     """
     reader = Reader(call)
     mounts = (await mount_table(call.context.records)).record.mounts
@@ -144,9 +147,9 @@ def _other_ids(roles: Iterable[Role], rotations: Iterable[Rotation]) -> Iterator
 
 
 def _names_of(held: Provisioned) -> Iterator[tuple[ObjectKind, str]]:
-    """Names that stand for an object whose id is not known; one that is held by its id does not protect its namesakes.
+    """Return the names of objects without a known id. An object with a known id does not protect others with its name.
 
-    The password of an application that is held goes by the name of that.
+    The client secret of an app registration has the name of the app registration.
     """
     if not held.application_id:
         yield ObjectKind.APPLICATION, held.unique_name
@@ -162,7 +165,7 @@ async def _intents(reader: Reader, mounts: Iterable[Mount]) -> list[Intent]:
 
 
 async def _config(call: Call, reader: Reader, mount: Mount) -> RootCredential | None:
-    """The root credential that counts for a mount, if it is of a kind that has one."""
+    """Return the effective root credential of a mount, if its type has one."""
     context = call.context
     form = context.components.of(mount).config
     if form is None:

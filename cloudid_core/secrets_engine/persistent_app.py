@@ -1,7 +1,7 @@
-"""The application that a role with `persist_app` keeps: made once, brought up to date, and given back with the role.
+"""The app registration of a role with `persist_app`: created once, updated with the role, and deleted with it.
 
-One change of it is under way at a time: its intent has a fixed id, and is still there while a failed change is undone,
-or what a finished one left behind is removed. What a later change made could be taken for that otherwise.
+Only one change is in progress at a time: its intent has a fixed id, and exists until a failed change is undone, or the
+remains of a finished one are removed. Otherwise, the objects of a later change could be mistaken for those remains.
 """
 
 from __future__ import annotations
@@ -37,54 +37,54 @@ if TYPE_CHECKING:
     from .roles import Role
 
 COME_AGAIN: Final = 30.0
-"""Seconds after which a change may be asked for again that has to wait for another."""
+"""Seconds after which a change can be retried that has to wait for another."""
 
 
 @frozen(kw_only=True)
 class PersistentApp:
-    """What a role keeps at the provider: `provisioned` lists all of it, the rest says what it was made for."""
+    """What a role owns in Azure: `provisioned` lists all of it, and the rest says why it was created."""
 
     id: str
     provisioned: Provisioned
     assignments: tuple[PlannedAssignment, ...]
     groups: tuple[GroupGrant, ...]
-    """Stored for nodes of earlier releases; `provisioned` has all memberships."""
+    """Stored for nodes of earlier releases. `provisioned` has all memberships."""
     tags: tuple[str, ...]
     sign_in_audience: str
     service_management_reference: str = ""
     is_tagged: bool = False
     """Whether its unique name is one of its tags."""
     left: tuple[PlannedAssignment, ...] = ()
-    """Assignments of other parties that the role no longer asks for. They stay as long as the principal."""
+    """Assignments by others that the role no longer has. They exist as long as the service principal."""
 
     @property
     def change_id(self) -> str:
-        """The id of the intent that changes it."""
+        """Return the id of the intent for its changes."""
         return f"{self.id}-change"
 
 
 @frozen(kw_only=True)
 class Change:
-    """The difference between what a role keeps and what it should."""
+    """The difference between what a role owns and what it should own."""
 
     stay: tuple[PlannedAssignment, ...]
     added: tuple[RoleGrant, ...]
     removed: tuple[PlannedAssignment, ...]
     joined: Mapping[str, tuple[str, ...]]
     left: Mapping[str, tuple[str, ...]]
-    """Memberships, by their kinds."""
+    """Memberships by kind."""
     described: bool
-    """Whether the application's own properties differ."""
+    """Whether the app registration's own properties differ."""
 
 
 async def persist(
     call: Call, client: Client, key: str, role: Role, description: Description, grounds: Changes
 ) -> tuple[str, ...]:
-    """Make what the role should keep, and store the role with it; what it no longer should is removed afterwards.
+    """Create what the role should own, and store the role with it. What it should no longer own is removed afterwards.
 
-    `grounds` go with the commit that stores it. Returns warnings about assignments of other parties.
+    `grounds` are part of the commit that stores it. Return warnings about assignments by others.
 
-    Raises `Conflict` when something expected has changed, and `ROLE_CHANGE_PENDING`.
+    Raise `Conflict` if something expected has changed, and `ROLE_CHANGE_PENDING`.
     """
     kept = role.persistent_app
     if kept is None:
@@ -102,16 +102,16 @@ async def persist(
 
 
 async def without_gone(client: Client, kept: PersistentApp) -> PersistentApp:
-    """The same without assignments of other parties that these have removed."""
+    """Return it without assignments by others that they have removed."""
     left = tuple([one for one in kept.left if await is_assigned(client, one.path)])
     assignments = paths_of((*kept.assignments, *left))
     return evolve(kept, left=left, provisioned=evolve(kept.provisioned, assignments=assignments))
 
 
 async def require_changed(context: Context, mount: Mount, ceiling: Ceiling, role: Role) -> None:
-    """Refuse with `ROLE_CHANGE_PENDING` while the application of a role may still have more than a ceiling allows.
+    """Refuse with `ROLE_CHANGE_PENDING` while a role's app registration may still exceed a ceiling.
 
-    What a role gave up is removed after the role was written, and the provider may refuse that for long.
+    What a role gave up is removed after the role was written, and Azure may refuse that for a long time.
     """
     kept = role.persistent_app
     if kept is None or not (ceiling.is_limited or ceiling.deny_privileged_roles):
@@ -121,9 +121,11 @@ async def require_changed(context: Context, mount: Mount, ceiling: Ceiling, role
 
 
 async def pointing(call: Call, client_id: str, role: str = "") -> Changes:
-    """Goes with every commit of a role that lends secrets of an application; refused if the service is that one.
+    """Return what every commit of a role must contain that issues secrets of an existing app registration.
 
-    It changes what configurations are written with: neither the role nor a configuration overtakes the other.
+    Refuse the service's own.
+
+    It changes what configurations are written with, so neither the role nor a configuration can overtake the other.
     """
     identities, expects = await identities_for_writing(call.context.records)
     identities.refuse(client_id)
@@ -132,7 +134,10 @@ async def pointing(call: Call, client_id: str, role: str = "") -> Changes:
 
 
 def forget(persistent_app: PersistentApp, secret: TokenSecret | None, mount: Mount, now: Instant) -> Changes:
-    """Gives a role's application to the journal, which removes it at once. The role's secret of it dies first."""
+    """Return the change that passes a role's app registration to the journal, which removes it immediately.
+
+    Its secret is removed first.
+    """
     provisioned = persistent_app.provisioned
     if secret is not None:
         provisioned = evolve(
@@ -182,7 +187,7 @@ async def _change(
     description: Description,
     grounds: Changes,
 ) -> tuple[str, ...]:
-    """Make what is new, then store the role; the same commit turns the intent into one to remove what is old."""
+    """Create what is new, then store the role. The same commit turns the intent into one that removes what is old."""
     planned = await plan_assignments(change.added)
     member_id = kept.provisioned.member_id
     nothing = Provisioned(made_at=call.now, tenant=client.tenant, member_id=member_id)
@@ -219,7 +224,7 @@ async def _change(
 
 
 def _adopted(kept: PersistentApp, granted: tuple[PlannedAssignment, ...]) -> tuple[PlannedAssignment, ...]:
-    """What was there already is our own where the role keeps it under another spelling of its definition."""
+    """Return existing assignments as the role's own if it owns them under another spelling of their role definition."""
     own = {fold(one.path): one for one in kept.assignments if not one.is_foreign}
     return tuple(
         evolve(one, path=own[fold(one.path)].path, is_foreign=False) if fold(one.path) in own else one
@@ -268,7 +273,7 @@ def _difference(kept: PersistentApp, role: Role, description: Description) -> Ch
 
 
 def _beyond(memberships: Mapping[str, tuple[str, ...]], other: Provisioned | Role) -> dict[str, tuple[str, ...]]:
-    """What is among some memberships and not among others."""
+    """Return the memberships that are not among others."""
     known = {(kind, fold(one)) for kind, ids in other.memberships.items() for one in ids}
     more = {kind: tuple(one for one in ids if (kind, fold(one)) not in known) for kind, ids in memberships.items()}
     return {kind: ids for kind, ids in more.items() if ids}

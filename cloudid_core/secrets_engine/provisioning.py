@@ -1,7 +1,7 @@
-"""What credentials are made of at the provider: planned with ids of our choice, then made, one call after the other.
+"""Create the objects of credentials in Azure: first plan them with chosen ids, then create them one after the other.
 
-A plan is known before the first call, so the journal can hold it; making it is idempotent but for the password: one
-whose answer was lost is removed, and another is added.
+A plan is complete before the first call, so that the journal can store it. Creating the objects is idempotent, except
+for the client secret: if its response was lost, it is removed, and another one is added.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ _PROVIDER_SPELLINGS: Final[Mapping[str, str]] = {
     "PersonalVendorAccount": "PersonalMicrosoftAccount",
 }
 SIGN_IN_AUDIENCES: Final = (*_PROVIDER_SPELLINGS, *_PROVIDER_SPELLINGS.values())
-"""Both spellings are accepted, and read back as written."""
+"""Both spellings are accepted, and are returned as written."""
 UUID_BYTES: Final = 16
 
 
 def provider_spelling(audience: str) -> str:
-    """An audience as the provider knows it; an empty one is the own tenant only."""
+    """Return an audience as Azure spells it. Empty means only the own tenant."""
     return _PROVIDER_SPELLINGS.get(audience, audience) or SINGLE_TENANT
 
 
 @frozen(kw_only=True)
 class PlannedAssignment:
-    """A role assignment under the id that we chose for it, or under that of another party that made it."""
+    """A role assignment with an id that cloudid chose, or with that of someone else who created it."""
 
     path: str
     role_id: str
     scope: str
     is_foreign: bool = False
-    """Whether another party made it."""
+    """Whether someone else created it."""
 
 
 async def plan_assignments(grants: tuple[RoleGrant, ...]) -> tuple[PlannedAssignment, ...]:
-    """Role assignments with fresh ids."""
+    """Return role assignments with new ids."""
     random = await RandomBytes(UUID_BYTES * len(grants)) if grants else b""
     return tuple(
         PlannedAssignment(
@@ -76,7 +76,7 @@ def paths_of(planned: tuple[PlannedAssignment, ...]) -> tuple[str, ...]:
 
 
 async def make_application(client: Client, provisioned: Provisioned, description: Description) -> Provisioned:
-    """Make an application under its unique name, and its principal; the same objects with their ids."""
+    """Create an app registration under its unique name, and its service principal. Return both with their ids."""
     application = await ensure_application(client, provisioned.unique_name, description)
     principal = await retry_while_propagating(
         client,
@@ -100,9 +100,9 @@ async def grant(
     planned: tuple[PlannedAssignment, ...],
     memberships: Mapping[str, tuple[str, ...]],
 ) -> tuple[PlannedAssignment, ...]:
-    """Give a principal its role assignments and memberships; it may be fresh.
+    """Assign roles and memberships to a service principal, which may be new.
 
-    Returns the assignments that it has then: those that were there already have paths of their own.
+    Return its assignments: those that already existed have their own paths.
     """
     made_at = await Now()
     granted = []
@@ -119,7 +119,10 @@ async def grant(
 
 
 def foreign_warnings(granted: tuple[PlannedAssignment, ...]) -> tuple[str, ...]:
-    """Name the assignments that another party made, which the service does not remove before the principal."""
+    """Return warnings about assignments that someone else created.
+
+    cloudid does not remove them before the service principal.
+    """
     return tuple(
         f"a role assignment at {one.scope} was created by someone else, and exists as long as the service principal"
         for one in granted
@@ -130,9 +133,9 @@ def foreign_warnings(granted: tuple[PlannedAssignment, ...]) -> tuple[str, ...]:
 async def add_password_to(
     client: Client, application_id: str, name: str, ends_at: Instant, family: FreshObject
 ) -> NewPassword:
-    """Give an application one more password, valid from now. `family`: which of its errors may pass.
+    """Add a client secret to an app registration, valid from now on. `family` defines which errors are retried.
 
-    A tenant may limit the time from start to end, so the start is not put back for clocks that are behind.
+    A tenant may limit its validity, so the start is not set back for slow clocks.
     """
     now = await Now()
     attempt = partial(make_password, client, application_id, name=name, starts_at=now, ends_at=ends_at)

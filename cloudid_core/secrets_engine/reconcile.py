@@ -1,11 +1,12 @@
-"""Reconciliation: objects of ours that no record lists, and objects in records that are gone from the provider.
+"""Reconciliation: find objects in Azure that no record lists, and objects in records that Azure no longer has.
 
-The report changes nothing. A repair does not touch the provider either: it hands a limited number of objects to the
-journal and to the revocation of leases, which remove them safely. While an entry of the store is damaged, what it lists
-is unknown and may be in use: there is no repair then, unless damaged leases and intents are dropped with `force`.
+The report changes nothing. A repair does not call Azure for changes either: it passes a limited number of objects to
+the journal and to the revocation of leases, which remove them safely. While an entry of the store is damaged, its
+contents are unknown and may be in use. Then there is no repair, unless damaged leases and intents are dropped with
+`force`.
 
-What can be searched are applications, principals, what applications prove themselves with, and the role assignments of
-app registrations that roles keep; memberships carry no marker.
+The search covers app registrations, service principals, credentials of app registrations, and the role assignments of
+app registrations that roles own. Memberships have no marker.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from .roles import find_role
 from .static_roles import StaticRole
 
 MOST_EXAMINED: Final = 1000
-"""How many suspicions of each sort one request looks into."""
+"""How many suspected objects of each type one request checks."""
 USUAL_REPAIRS: Final = 10
 PAGE: Final = LEASES_AT_ONCE
-"""How much of a repair is written in one commit."""
+"""How many changes of a repair are in one commit."""
 MOST_NAMED: Final = 10
-"""How many damaged entries one refusal names."""
+"""Maximum number of damaged entries in a refusal."""
 KEYS_STAY: Final = (
     "the client secret of a static role is missing. Clients may use another secret of its app "
     "registration, so none is removed until the role is rotated (rotate-role with force=true)"
@@ -54,7 +55,7 @@ NOT_SEARCHED: Final = ("membership", "deleted item")
 
 @frozen(kw_only=True)
 class RepairForm:
-    """How much a repair may do."""
+    """The limits of a repair."""
 
     max: int = setting(
         bounded(INTEGER, 1, MOST_EXAMINED), USUAL_REPAIRS, "Maximum number of objects to remove and leases to revoke."
@@ -64,7 +65,7 @@ class RepairForm:
 
 @frozen(kw_only=True)
 class Holder:
-    """A lease, a role or a static role, with its objects since some time."""
+    """A lease, a role or a static role, with its objects and their creation time."""
 
     provisioned: Provisioned
     since: Instant
@@ -80,7 +81,7 @@ class Holder:
 
 @frozen
 class Missing:
-    """An object that is held, and that the provider does not have."""
+    """An object in a record that Azure does not have."""
 
     one: Object
     holder: Holder
@@ -88,18 +89,18 @@ class Missing:
 
 @frozen(kw_only=True)
 class Findings:
-    """What a reconciliation has found. `too_fresh`: unaccounted for, but made within the settle time."""
+    """The results of a reconciliation. `too_fresh`: unaccounted for, but created within the settle time."""
 
     unaccounted: tuple[Object, ...]
     missing: tuple[Missing, ...]
     too_fresh: tuple[Object, ...]
     unexamined: int
-    """How many more suspicions there are."""
+    """How many more suspected objects there are."""
     damaged: tuple[EntryDamaged, ...]
     is_complete: bool
     """Whether all marked objects were listed."""
     unrecorded: tuple[tuple[str, str], ...]
-    """Roles, and the paths of role assignments that their app registrations have besides those that the roles list."""
+    """Roles, with the paths of role assignments of their app registrations that the roles do not list."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -124,12 +125,12 @@ REPAIRED: Final = schemas.members({"INTEGER": "dropped", "TEXT": "path"}, INTEGE
 
 @route("reconcile", READ, MEMBERS, refusals=PROVIDER)
 async def report(call: Call) -> Answer:
-    """Lists objects at the provider that no record lists, and objects in records that are gone.
+    """Lists objects in Azure that no record lists, and objects in records that Azure no longer has.
 
-    `complete` is false when Azure has more marked objects than the request had time to list, or more than 100,000 of a
-    kind. `unrecorded_assignments`: role assignments of app registrations that roles keep, made by other parties or lost
-    from the store. They stay as long as the role; remove them at Azure. `unexamined` counts listed objects that were
-    not looked up.
+    `complete` is false if Azure has more marked objects than the request had time to list, or more than 100,000 of a
+    type. `unrecorded_assignments`: role assignments of app registrations that roles own, created by others or lost from
+    the store. They exist as long as the role; remove them in Azure. `unexamined` counts listed objects that were not
+    looked up.
     """
     findings = await _examine(call, await config.client(call.context, call.mount, call.deadline))
     data: dict[str, Json] = {
@@ -147,14 +148,15 @@ async def report(call: Call) -> Answer:
 
 @route("reconcile", WRITE, Answers(data=REPAIRED, accepted=REPAIRED, refusals=PROVIDER), form=RepairForm)
 async def repair(call: Call) -> Answer:
-    """Removes objects that no record lists, and ends leases whose objects are gone.
+    """Removes objects that no record lists, and revokes leases whose objects no longer exist.
 
-    Up to `max` of both together. 202 with the path of the report while that is under way; 200 when there was nothing to
-    do.
+    It handles up to `max` of both together, and returns 202 with the path of the report while the removal is in
+    progress, or 200 if there was nothing to do.
 
-    Applications stay among the deleted items, where they can be restored. An object that a role keeps and that is gone
-    is only reported: delete the role and write it anew. While the key of a static role is gone, as after a restore,
-    no other key of its application is removed, since clients may hold it: rotate the role with `force` first.
+    App registrations stay among the deleted items, where they can be restored. If an object of a role is missing, it is
+    only reported: delete the role and create it again. While the client secret of a static role is missing, for example
+    after a restore, no other secret of its app registration is removed, because clients may use it. Rotate the role
+    with `force` first.
     """
     client = await config.client(call.context, call.mount, call.deadline)
     form = call.form(RepairForm)
@@ -184,7 +186,10 @@ async def repair(call: Call) -> Answer:
 
 
 async def _drop_damaged(call: Call) -> int:
-    """Delete the damaged leases and intents of the mount; how many. Their objects are found as unaccounted for."""
+    """Delete the damaged leases and intents of the mount. Return how many.
+
+    Their objects are found as unaccounted for.
+    """
     mount_id, dropped = call.mount.id, 0
     lease_ids = await call.context.records.names(keys.mount_leases(mount_id))
     _, damaged = await call.context.records.find_all_fresh([keys.lease(each) for each in lease_ids], Lease)
@@ -200,7 +205,7 @@ async def _drop_damaged(call: Call) -> int:
 
 
 async def _give_up(call: Call, client: Client, objects: Sequence[Object]) -> int:
-    """Give objects to the journal, which removes them. Returns how many: 0 if another request takes one meanwhile."""
+    """Pass objects to the journal, which removes them. Return how many, or 0 if another request handles one of them."""
     mounts = await mount_table(call.context.records)
     changes = Changes(mounts.expected)
     for one in objects:
@@ -218,10 +223,10 @@ async def _give_up(call: Call, client: Client, objects: Sequence[Object]) -> int
 
 
 async def _examine(call: Call, client: Client) -> Findings:
-    """Compare what the provider shows with what the records say.
+    """Compare Azure's objects with the records.
 
-    The provider is asked first, so that an object whose record is written meanwhile is not reported. Lists lag behind,
-    and names can be changed: each suspicion is checked by its id before it is reported.
+    Azure is queried first, so that an object whose record is written in the meantime is not reported. Lists may be out
+    of date, and names can be changed, so each suspected object is looked up by its id before it is reported.
     """
     reader = Reader(call)
     application_ids = {role.existing_id for role in (await roles_of(reader, call.mount)).values()} - {""}
@@ -260,7 +265,7 @@ async def _examine(call: Call, client: Client) -> Findings:
 
 
 async def _unrecorded_assignments(call: Call, client: Client, accounts: Ownership) -> tuple[tuple[str, str], ...]:
-    """The role assignments of kept app registrations that their roles do not list, by role."""
+    """Return the role assignments of roles' app registrations that the roles do not list, by role."""
     found: list[tuple[str, str]] = []
     for name, role in list(accounts.roles.items())[:MOST_EXAMINED]:
         kept = role.persistent_app.provisioned if role.persistent_app else None
@@ -274,9 +279,9 @@ async def _unrecorded_assignments(call: Call, client: Client, accounts: Ownershi
 
 
 async def _owners(accounts: Ownership, tenant: str) -> list[Holder]:
-    """The static roles of the mount, its leases that are not ending, and its roles that keep something: in `tenant`.
+    """Yield the static roles of the mount, its active leases, and its roles with objects in `tenant`.
 
-    Static roles come first, so that each is examined whose key a repair must wait for.
+    Static roles come first, so that all those are checked for whose secrets a repair must wait.
     """
     tenants = ("", tenant.lower())
 
@@ -300,12 +305,12 @@ def _static_holder(rotation: Rotation, key: Key) -> Holder:
 
 
 def _gone(shown: Shown, holder: Holder) -> Object | None:
-    """The first object of a holder that is not shown; others that go with it are left out."""
+    """Return the first missing object of a holder. Objects that are deleted with it are omitted."""
     return next((one for one in objects_of(holder.provisioned) if not shown.has(one)), None)
 
 
 async def _still_holds(call: Call, holder: Holder) -> bool:
-    """Whether the holder still lists what is missing."""
+    """Return whether the holder still lists the missing object."""
     if holder.lease_id:
         leases = await find_undamaged_leases(call.context, (holder.lease_id,))
         return any(not lease.record.revoking for lease in leases)
@@ -318,7 +323,7 @@ async def _still_holds(call: Call, holder: Holder) -> bool:
 
 
 def _described(one: Object) -> dict[str, Json]:
-    """The members of an object in the report."""
+    """Return the members of an object in the report."""
     return {
         "kind": one.kind.value,
         "id": one.id,
@@ -329,7 +334,7 @@ def _described(one: Object) -> dict[str, Json]:
 
 
 async def _described_damage(call: Call, damaged: EntryDamaged) -> dict[str, Json]:
-    """The members of a damaged entry in the report. What is of another mount is not named."""
+    """Return the members of a damaged entry in the report, without names from other mounts."""
     if damaged.key.startswith(keys.LEASES):
         kind, name = "lease", damaged.key.removeprefix(keys.LEASES)
         is_ours = await call.context.records.has(keys.mount_lease(call.mount.id, name))

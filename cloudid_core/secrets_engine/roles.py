@@ -1,4 +1,4 @@
-"""The roles of a secrets engine: what credentials they give, and for how long."""
+"""The roles of a secrets engine: which credentials they issue, and for how long."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ from .provisioning import SIGN_IN_AUDIENCES, provider_spelling
 from .token_secret import TokenSecret, forget_secret
 
 MOST_COUNTED: Final = 1000
-"""Leases that live on, at the most, whose number an answer tells."""
+"""Maximum number of remaining leases that a response counts."""
 
 MOST_EXAMINED: Final = 1000
-"""How many roles are read to find the scopes that they name."""
+"""Maximum number of roles that are read to find the scopes in them."""
 
 UNRECORDED: Final = "the lease has no record of what it grants: request new credentials"
 GIVEN_UP: Final = "the app registration no longer belongs to its role"
@@ -93,7 +93,7 @@ def _tags(raw: object) -> tuple[str, ...]:
 TAGS: Final = FieldType("list of tags", _tags, list, normal=lambda tags: tuple(sorted(set(tags))))
 MOST_SCOPES: Final = 32
 _SCOPE: Final = re.compile(r"[!#-\[\]-~]{1,500}/\.default")
-"""RFC 6749, appendix A.4. The provider gives an application tokens for all its rights at a resource, or none."""
+"""RFC 6749, appendix A.4. Azure issues a token for all of an app registration's rights at a resource, or none."""
 
 
 def _token_scopes(raw: object) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ class Role(AsWritten):
 
     @property
     def memberships(self) -> dict[str, tuple[str, ...]]:
-        """The ids of what its principals join, by the kinds of `MEMBERSHIPS`."""
+        """The ids of its memberships, by the kinds of `MEMBERSHIPS`."""
         return {
             "groups": tuple(one.object_id for one in self.azure_groups),
             "directory_roles": tuple(one.role_id for one in self.directory_roles),
@@ -179,19 +179,22 @@ class Role(AsWritten):
 
     @property
     def subscription(self) -> str:
-        """The only subscription that its assignments name; empty if they name none or several."""
+        """The only subscription in its assignments. Empty if there is none or several."""
         heads = [grant.scope.split("/")[1:3] for grant in self.azure_roles]
         named = {head[1].lower() for head in heads if len(head) == 2 and head[0].lower() == "subscriptions"}
         return named.pop() if len(named) == 1 else ""
 
     @property
     def cap(self) -> int:
-        """The longest that a lease and its secret may live, in seconds."""
+        """The maximum lifetime of a lease and its secret, in seconds."""
         return self.explicit_max_ttl or TEN_YEARS
 
     @property
     def existing_id(self) -> str:
-        """The object id of the application that gets the passwords; empty when each lease gets one of its own."""
+        """The object id of the existing app registration that gets the client secrets.
+
+        Empty if each lease creates its own.
+        """
         return self.persistent_app.provisioned.application_id if self.persistent_app else self.application_object_id
 
     @property
@@ -200,22 +203,25 @@ class Role(AsWritten):
 
     @property
     def held(self) -> tuple[Provisioned, ...]:
-        """What it keeps at the provider."""
+        """What it owns in Azure."""
         return tuple(kept.provisioned for kept in (self.persistent_app, self.token_secret) if kept is not None)
 
     def propagation(self, now: Instant) -> FreshObject:
-        """Which errors of a new secret of its application may pass."""
+        """The errors of a new client secret that are retried."""
         kept = self.persistent_app
         is_fresh = kept is not None and now < kept.provisioned.made_at + GRACE
         return FreshObject.APPLICATION if is_fresh else FreshObject.SHARED
 
     def clamped(self, config: Config) -> dict[str, int]:
-        """The durations that are longer than a configuration lets a secret live, with the longest that are not."""
+        """Return the durations that exceed a configuration's limit for secrets, with the longest allowed values."""
         most = config.max_secret_ttl
         return {name: most for name in DURATIONS if most and getattr(self, name) > most}
 
     def terms(self, context: Context, mount: Mount, config: Config) -> Terms:
-        """What limits its leases. They end with the secret, which `max_secret_ttl` of the configuration limits."""
+        """Return the limits of its leases.
+
+        They end with the secret, which `max_secret_ttl` of the configuration limits.
+        """
         return Terms(
             default=mount.default_ttl(context.settings),
             max=mount.max_ttl(context.settings),
@@ -227,7 +233,7 @@ class Role(AsWritten):
 
 @frozen(kw_only=True)
 class DeleteRoleForm:
-    """A removal of a role."""
+    """A deletion of a role."""
 
     revoke_leases: bool = setting(BOOLEAN, False, "Also revoke its leases.")
 
@@ -257,7 +263,7 @@ def check(role: Role) -> None:
 
 
 def require_issuer(context: Context, proof: str) -> None:
-    """Refuse a federated credential that the provider could not believe."""
+    """Refuse a federated credential that Azure could not verify."""
     if proof == FEDERATED and not context.settings.issuer.startswith("https://"):
         raise Refused(Code.ISSUER_MISSING, 'set "issuer" to the https address of this service')
 
@@ -266,7 +272,7 @@ MEMBERS: Final = shown_members(Role)
 
 
 async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | None:
-    """A role in its normal form."""
+    """Return a role in its normal form."""
     found = await context.records.find(keys.role(mount.id, name), Role)
     return found.with_record(found.record.normal) if found else None
 
@@ -280,9 +286,9 @@ async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | 
 )
 @retry_on_conflict
 async def write_role(call: Call) -> Answer:
-    """Registers or updates a role; what it refers to must exist.
+    """Creates or updates a role. Everything that it refers to must exist.
 
-    A role with `persist_app` has its application made, or brought up to date, before it is stored.
+    The app registration of a role with `persist_app` is created or updated before the role is stored.
     """
     context, mount, name = call.context, call.mount, capture_name(call)
     await require_live(context.records, mount)
@@ -315,7 +321,7 @@ async def write_role(call: Call) -> Answer:
 
 
 def _without_what_is_over(role: Role) -> Role:
-    """The role without an application that it no longer keeps, and without a secret that is of no use to it."""
+    """Return the role without an app registration or a secret that it no longer needs."""
     role = role if role.persist_app else evolve(role, persistent_app=None)
     held = role.token_secret.provisioned if role.token_secret and role.token_scopes else None
     is_kept = held and (held.password_on, held.proof) == (role.normal.existing_id, role.proof)
@@ -323,7 +329,7 @@ def _without_what_is_over(role: Role) -> Role:
 
 
 def _given_up(stored: Role, role: Role | None, mount: Mount, now: Instant) -> Changes:
-    """Gives to the journal what a role kept, and keeps no longer. `None`: the role is no more."""
+    """Return the change that passes to the journal what a role no longer owns. `None`: the role is deleted."""
     kept, secret = stored.persistent_app, stored.token_secret
     if kept is not None and (role is None or role.persistent_app is None):
         return forget(kept, secret, mount, now)
@@ -333,14 +339,17 @@ def _given_up(stored: Role, role: Role | None, mount: Mount, now: Instant) -> Ch
 
 
 def _changed_fields(stored: Role, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that were given. Who writes back what was read also names the application that the role keeps."""
+    """Return the given fields.
+
+    A client that writes back what it read also sends the app registration that the role owns.
+    """
     kept = stored.persistent_app.provisioned.application_id if stored.persistent_app else ""
     names_kept = kept and OBJECT_ID.normal(given.get("application_object_id", "")) == kept
     return {name: value for name, value in given.items() if not (names_kept and name == "application_object_id")}
 
 
 async def _resolved(context: Context, client: Client, role: Role) -> Role:
-    """The role with everything that it refers to as the provider has it; refused when something does not exist."""
+    """Return the role with everything that it refers to as in Azure. Refuse unknown objects."""
     if role.application_object_id:
         application = await applications.find_application(client, role.application_object_id)
         if application is None:
@@ -358,7 +367,7 @@ async def _resolved(context: Context, client: Client, role: Role) -> Role:
 
 
 def description_of(config: Config, role: Role) -> Description:
-    """What the application of a role, or of a lease of it, is made with."""
+    """Return the properties with which the app registration of a role or a lease is created."""
     return Description(
         tags=role.normal.tags,
         sign_in_audience=provider_spelling(role.sign_in_audience),
@@ -369,10 +378,10 @@ def description_of(config: Config, role: Role) -> Description:
 
 
 def rights_of(role: Role) -> Rights:
-    """What the credentials of a role hold, once everything that the role refers to is resolved.
+    """Return the rights of a role's credentials, after everything that it refers to is resolved.
 
-    The application that a role keeps has what the role says, since both are stored by one commit, and assignments of
-    other parties that the role once asked for.
+    The app registration that a role owns has the rights in the role, since both are stored by one commit, and
+    assignments by others that the role once had.
     """
     if role.application_object_id:
         return Rights(application_id=role.application_object_id, client_id=role.client_id)
@@ -388,7 +397,10 @@ def rights_of(role: Role) -> Rights:
 
 
 async def may_issue_for(context: Context, mount: Mount, config: Config, client: Client, role: Role) -> Changes:
-    """Refuse credentials of a role that may not be issued now. Returns what their commit rests on besides these."""
+    """Refuse credentials of a role that may not be issued now.
+
+    Return what their commit must expect besides the role.
+    """
     grounds = await may_issue(context, config, client, rights_of(role))
     await require_changed(context, mount, config, role)
     return grounds
@@ -399,7 +411,10 @@ def _index_keys(mount: Mount, name: str, role: Role) -> tuple[str, ...]:
 
 
 async def target(context: Context, mount: Mount, name: str) -> str:
-    """The client id of the application whose secrets a role lends; empty if it makes one for each lease, or is gone."""
+    """Return the client id of the app registration whose secrets a role issues.
+
+    Empty if each lease has its own, or the role was deleted.
+    """
     found = await find_role(context, mount, name)
     return found.record.existing_client_id if found else ""
 
@@ -426,10 +441,10 @@ async def list_roles(call: Call) -> Answer:
     form=DeleteRoleForm,
 )
 async def delete_role(call: Call) -> Answer:
-    """Removes a role; its leases live on, unless they are to end too.
+    """Deletes a role. Its leases stay valid until they expire, unless `revoke_leases` is set.
 
-    What it kept at the provider goes with it. Nothing is issued for a role that is gone, so its leases are looked for
-    afterwards. A request that was interrupted can be repeated for them.
+    What the role owned in Azure is deleted with it. No leases are issued for a deleted role, so they are searched
+    afterwards. If a request was interrupted, repeat it for them.
     """
     leases = Scope(call.mount, f"creds/{capture_name(call)}")
     is_last = call.form(DeleteRoleForm).revoke_leases
@@ -447,7 +462,10 @@ async def delete_role(call: Call) -> Answer:
 
 
 async def _end_leases(call: Call, leases: Scope, warnings: tuple[str, ...]) -> Answer:
-    """As a revocation by prefix does: all are marked, then the request itself removes what it can in its time."""
+    """Revoke leases like a revocation by prefix.
+
+    All are marked, then the request itself revokes as many as its time allows.
+    """
     attempts = Attempts(call.context, call.now, call.deadline)
     await attempts.mark(leases, attempts.due_at)
     await attempts.work_off(leases)
@@ -458,7 +476,7 @@ async def _end_leases(call: Call, leases: Scope, warnings: tuple[str, ...]) -> A
 
 @retry_on_conflict
 async def _delete(call: Call) -> Answer | None:
-    """`None`: there is no such role."""
+    """Delete a role. `None`: it does not exist."""
     try:
         found = await find_role(call.context, call.mount, capture_name(call))
     except EntryDamaged as damaged:
@@ -475,9 +493,11 @@ async def _delete(call: Call) -> Answer | None:
 
 
 async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
-    """Remove the roles of a retired mount that lend secrets of an application. Damaged roles are passed over.
+    """Delete the roles of a retired mount that issue secrets of an existing app registration.
 
-    The applications and secrets that they keep are handed to the journal.
+    Damaged roles are skipped.
+
+    Their app registrations and client secrets are passed to the journal.
     """
     prefix = keys.roles(mount.id)
     names = await context.records.names(prefix)
@@ -489,14 +509,14 @@ async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[s
 
 
 async def count_kept(context: Context, mount: Mount) -> int:
-    """How many roles of a mount keep an application or a secret, or are damaged and may keep one."""
+    """Count the roles of a mount that own an app registration or a client secret, or are damaged and may own one."""
     names = await context.records.names(keys.roles(mount.id))
     roles, damaged = await context.records.find_all_fresh([keys.role(mount.id, name) for name in names], Role)
     return len(damaged) + sum(bool(found.record.held) for found in roles)
 
 
 async def granted_scopes(call: Call) -> set[str]:
-    """The scopes at which roles make assignments; the configured subscription's while there is no such role."""
+    """Return the scopes at which roles assign roles, or the configured subscription if there is no such role."""
     prefix = keys.roles(call.mount.id)
     names = await call.context.records.names(prefix)
     found = await call.context.records.find_undamaged([f"{prefix}{name}" for name in names[:MOST_EXAMINED]], Role)
@@ -509,9 +529,9 @@ async def granted_scopes(call: Call) -> set[str]:
 
 
 async def lease_terms(context: Context, mount: Mount, lease: LeaseSubject, deadline: Deadline) -> LeaseTerms | None:
-    """What limits the renewal of a lease now; `None` when its role is gone.
+    """Return the current limits for renewing a lease. `None` if its role was deleted.
 
-    Refused when the mount would no longer issue what the lease holds.
+    Refuse if the mount would no longer issue the lease's rights.
     """
     found = await find_role(context, mount, lease.role)
     if found is None:
@@ -525,7 +545,7 @@ async def lease_terms(context: Context, mount: Mount, lease: LeaseSubject, deadl
 async def may_hold(
     context: Context, mount: Mount, config: Config, client: Client, role: Role, lease: LeaseSubject
 ) -> Changes:
-    """Refuse a lease whose credentials may not be issued now. Returns what a commit of it rests on besides these."""
+    """Refuse a lease whose credentials may not be issued now. Return what its commit must expect besides these."""
     provisioned = lease.provisioned
     if not provisioned.application_id and role.persistent_app and provisioned.password_on == role.existing_id:
         return await may_issue_for(context, mount, config, client, role)
@@ -533,9 +553,9 @@ async def may_hold(
 
 
 def _held_by_lease(lease: LeaseSubject, role: Role) -> Rights:
-    """What a lease holds, apart from the application that its role keeps, whose rights the role knows.
+    """Return the rights of a lease, except those of an app registration that its role owns.
 
-    Leases of earlier releases do not record it for applications that they share.
+    Leases of earlier releases do not record them for shared app registrations.
     """
     provisioned = lease.provisioned
     held = rights_made(provisioned) if provisioned.application_id else lease.rights

@@ -1,8 +1,8 @@
-"""Static roles: an existing application, one key of it that is used for all who may use the role, and its rotation.
+"""Static roles: an existing app registration with one credential for all callers of the role, and its rotation.
 
-By its `proof` that is a secret, which is handed out, or a certificate or a federated credential, which gives access
-tokens alone. Rotation makes the first one when the role is written, and replaces it by the role's period or schedule as
-it does root secrets; the one before it lives on for a while.
+The `proof` of a role is a client secret, which the role issues, or a certificate or a federated credential, with which
+it issues only access tokens. Rotation creates the first one when the role is written, and replaces it by the role's
+period or schedule, like the client secrets of mounts. The previous one stays valid for a while.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from .persistent_app import pointing
 from .roles import OBJECT_ID, TOKEN_SCOPES, require_issuer
 
 PERIOD: Final = 182 * DAY
-"""Seconds between two rotations where neither a period nor a schedule is set."""
+"""Seconds between two rotations if neither a period nor a schedule is set."""
 SPARE: Final = 15 * DAY
-"""Seconds by which a secret outlives the time to the next rotation: its end is warned about for two weeks."""
+"""Seconds by which a secret outlives the time to the next rotation. Its expiry is reported two weeks in advance."""
 MARKER: Final = "cloudid-"
-"""How the names of all objects start that an installation of this service makes."""
+"""The prefix of all names of objects that a cloudid installation creates."""
 OTHER_ROLE: Final = (
     "another static role also has a client secret of this app registration; each role rotates only its own secret"
 )
@@ -66,7 +66,10 @@ _PATH: Final = "static-roles/"
 
 @frozen(kw_only=True)
 class StaticRole(AsWritten):
-    """What is stored. `client_id` belongs to `application_object_id`; the last three are the key that it holds."""
+    """The stored role.
+
+    `client_id` belongs to `application_object_id`; the last three fields are its current credential.
+    """
 
     application_object_id: str = setting(
         OBJECT_ID, "", "Object id of the app registration. It cannot be changed.", required=True
@@ -104,7 +107,7 @@ class StaticRole(AsWritten):
         return SPARE + (self.rotation_period or int(Schedule.parse(self.rotation_schedule).longest_gap()))
 
     def clamped(self, config: Config) -> dict[str, int]:
-        """The fields by which a secret lives longer than a configuration allows, with the longest value; 0: none."""
+        """Return the fields by which a secret exceeds a configuration's limit, with the longest value. 0: none."""
         most = config.max_secret_ttl
         longest = most - min(SPARE, most // 2)
         if most and self.rotation_period > longest:
@@ -134,7 +137,7 @@ class StaticRole(AsWritten):
 
 @frozen(kw_only=True)
 class DeleteForm:
-    """A removal of a static role."""
+    """A deletion of a static role."""
 
     remove_secret: bool = setting(
         BOOLEAN, False, "Also remove its client secret, which otherwise stays valid until it expires."
@@ -166,10 +169,10 @@ async def find_static_role(context: Context, mount: Mount, name: str) -> Found[S
     exists=lambda call: call.context.records.has(keys.static_role(call.mount.id, capture_name(call))),
 )
 async def write_static_role(call: Call) -> Answer:
-    """Registers or updates a static role: an application, and one proof of it that is rotated.
+    """Creates or updates a static role: an app registration with one credential that is rotated.
 
-    A role that has no secret yet gets one. If that takes long, or fails, a warning says so, and the background goes on
-    with it.
+    A role without a client secret gets one. If that takes long or fails, a warning says so, and the background work
+    continues.
     """
     role, warnings = await _write(call)
     if role.awaits_secret:
@@ -186,7 +189,7 @@ async def write_static_role(call: Call) -> Answer:
 
 @retry_on_conflict
 async def _write(call: Call) -> tuple[StaticRole, tuple[str, ...]]:
-    """Store the role as it is asked for, with the plan of its rotations."""
+    """Store the requested role, with the plan of its rotations."""
     context, mount, name = call.context, call.mount, capture_name(call)
     await require_live(context.records, mount)
     key = keys.static_role(mount.id, name)
@@ -229,7 +232,10 @@ def _check(context: Context, role: StaticRole, stored: StaticRole) -> None:
 
 
 async def _double_use(call: Call, application: Application) -> tuple[str, ...]:
-    """Warnings about others who keep secrets of an application. Nobody is hurt by them, so nothing is refused."""
+    """Return warnings about others that use client secrets of an app registration.
+
+    They do no harm, so nothing is refused.
+    """
     own = keys.target(application.client_id, call.mount.id, f"{_PATH}{capture_name(call)}")
     pointing_there = await ListKeys(keys.targets(application.client_id), "")
     others = [key for key in pointing_there if f"/{_PATH}" in key and key != own]
@@ -239,7 +245,7 @@ async def _double_use(call: Call, application: Application) -> tuple[str, ...]:
 
 
 async def may_rotate(context: Context, mount: Mount, name: str, deadline: Deadline) -> Changes:
-    """Refuse to hand out or replace the secret of a role that may not be issued now. Returns what that rests on."""
+    """Refuse to issue or replace the secret of a role that may not be issued now. Return what that depends on."""
     found = await find_static_role(context, mount, name)
     config, client, config_expects = await in_use(context, mount, deadline)
     return await may_issue(context, config, client, found.record.rights) | Changes(config_expects)
@@ -269,16 +275,16 @@ async def list_static_roles(call: Call) -> Answer:
     names_provider_codes=True,
 )
 async def rotate_static_role(call: Call) -> Answer:
-    """Replaces what the application of a static role proves itself with."""
+    """Replaces the credential of a static role's app registration."""
     return await rotate(call, capture_name(call))
 
 
 @route("static-creds/:name", READ, CREDENTIALS)
 async def read_credentials(call: Call) -> Answer:
-    """Gives the client id and secret of a static role with the `proof` `secret`, without a lease.
+    """Returns the client id and secret of a static role with the `proof` `secret`, without a lease.
 
-    The provider has accepted the secret, and it works for a while after its rotation. `ROLE_GIVES_TOKENS`: the role has
-    no secret that could be handed out.
+    Azure has accepted the secret, which stays valid for a while after its rotation. `ROLE_GIVES_TOKENS`: the role does
+    not issue a secret.
     """
     context, mount, name = call.context, call.mount, capture_name(call)
     await require_live(context.records, mount)
@@ -310,9 +316,9 @@ async def read_credentials(call: Call) -> Answer:
 @route("static-roles/:name", DELETE, refusals=(Code.NOT_FOUND, Code.ROLE_CHANGE_PENDING), form=DeleteForm)
 @retry_on_conflict
 async def delete_static_role(call: Call) -> Answer:
-    """Removes a static role; its secret works until its end, unless it is to be removed too.
+    """Deletes a static role. Its client secret stays valid until it expires, unless `remove_secret` is set.
 
-    Any other key is removed.
+    Any other credential is removed.
     """
     context, mount, name = call.context, call.mount, capture_name(call)
     key, is_left = keys.static_role(mount.id, name), not call.form(DeleteForm).remove_secret
@@ -328,16 +334,19 @@ async def delete_static_role(call: Call) -> Answer:
 async def _removal(
     context: Context, mount: Mount, name: str, role: StaticRole | None, now: Instant, is_left: bool
 ) -> Changes:
-    """Removes a role (`None`: it is damaged). The journal removes its secrets, the last one if that is not left."""
+    """Return the change that deletes a role (`None`: it is damaged).
+
+    The journal removes its credentials, including the last one unless it is kept.
+    """
     forgets = await forgotten(context, mount.id, name, now, leaves_last=is_left)
     index_keys = (keys.target(role.client_id, mount.id, f"{_PATH}{name}"),) if role else ()
     return forgets | Changes(deletes=(keys.static_role(mount.id, name), *index_keys))
 
 
 async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[str, int]) -> None:
-    """Remove the roles of a retired mount, of both kinds, with what they keep, and its former root secrets.
+    """Delete the roles of a retired mount, of both kinds, with their objects, and its former client secrets.
 
-    A static role that is changed meanwhile, or whose secret is being made, is left to the next round.
+    A static role that is being changed, or whose secret is being created, is left to the next round.
     """
     await release_former(context, mount, now, fence)
     await roles.release(context, mount, now, fence)
@@ -349,13 +358,13 @@ async def release(context: Context, mount: Mount, now: Instant, fence: Mapping[s
 
 
 async def count_kept(context: Context, mount: Mount) -> int:
-    """How many roles of a mount, of both kinds, keep something at the provider, or may keep it."""
+    """Count the roles of a mount, of both kinds, that own, or may own, objects in Azure."""
     static = await context.records.names(keys.static_roles(mount.id))
     return len(static) + await roles.count_kept(context, mount)
 
 
 async def target(context: Context, mount: Mount, reference: str) -> str:
-    """The client id of the application whose secrets a role of either kind lends; empty if none or gone."""
+    """Return the client id of the app registration whose secrets a role issues. Empty if there is none."""
     if not reference.startswith(_PATH):
         return await roles.target(context, mount, reference)
     found = await context.records.find(keys.static_role(mount.id, reference.removeprefix(_PATH)), StaticRole)

@@ -1,4 +1,4 @@
-"""Roles that give nothing under the present ceiling, and why."""
+"""Roles that no longer issue credentials under the current ceiling, and why."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from .static_roles import StaticRole
 
 R = TypeVar("R", Role, StaticRole)
 MOST_NAMED: Final = 1000
-"""How many roles one answer names."""
+"""Maximum number of roles in a response."""
 PAGE: Final = 100
-"""How many roles are read before other programs continue."""
+"""How many roles are read before other programs get a turn."""
 COMPARED_AT_ONCE: Final = 10
-"""How many roles are compared with the ceiling before other programs continue: each may have very many grants."""
+"""How many roles are compared with the ceiling before other programs get a turn. Each may have many grants."""
 LOOK_SECONDS: Final = 5.0
 """How long a report that the caller did not request waits for Azure."""
 
 
 @define
 class Definitions:
-    """Role definitions as they were read last. After one failure Azure is not called again."""
+    """Role definitions as last read. After a failure, Azure is not called again."""
 
     client: Client | None
     unread: set[str] = field(factory=set[str])
@@ -55,15 +55,15 @@ class Definitions:
 
 @frozen
 class Stopped:
-    """The roles that give nothing, by their paths below the mount, with the reasons of each."""
+    """The stopped roles, by their paths below the mount, with the reasons for each."""
 
     roles: Mapping[str, tuple[str, ...]]
     unread: int
-    """How many role definitions could not be read. A role may have one that is denied."""
+    """Number of role definitions that could not be read. A role may have one that is denied."""
 
 
 async def find_stopped(context: Context, mount: Mount, deadline: Deadline) -> Stopped:
-    """Compare the stored roles of both types with the stored ceiling. Failures of Azure are part of the answer."""
+    """Compare the stored roles of both types with the stored ceiling. Failures of Azure are part of the result."""
     stored = await find_config(context, mount)
     ceiling: Ceiling = stored.record if stored else Config()
     definitions = Definitions(await _client(context, mount, deadline) if ceiling.deny_privileged_roles else None)
@@ -84,7 +84,7 @@ async def find_stopped(context: Context, mount: Mount, deadline: Deadline) -> St
 
 
 async def newly_denied(context: Context, mount: Mount) -> list[str]:
-    """The roles that `deny_privileged_roles` refuses only since it covers definitions that take over identities."""
+    """Return the roles that `deny_privileged_roles` refuses only since it covers taking over identities."""
     stored = await find_config(context, mount)
     if stored is None or not stored.record.deny_privileged_roles:
         return []
@@ -99,7 +99,7 @@ async def newly_denied(context: Context, mount: Mount) -> list[str]:
 
 
 async def kept_applications(context: Context, mount: Mount) -> dict[str, str]:
-    """Return the client ids of the applications that roles with `persist_app` keep, by the names of the roles."""
+    """Return the client ids of app registrations that roles with `persist_app` own, by role name."""
     if mount.kind != SECRET:
         return {}
     rights = await _rights(context, keys.roles(mount.id), Role, rights_of)
@@ -107,16 +107,16 @@ async def kept_applications(context: Context, mount: Mount) -> dict[str, str]:
 
 
 async def count_stopped(context: Context, mount: Mount, deadline: Deadline) -> int:
-    """How many roles give nothing, as far as that is known within a few seconds."""
+    """Return how many roles are stopped, as far as that is known within a few seconds."""
     latest = min(deadline.at, await Now() + LOOK_SECONDS)
     return len((await find_stopped(context, mount, Deadline(latest))).roles)
 
 
 @route("ceiling", READ, schemas.members(stopped=schemas.each(schemas.LIST), INTEGER="count"))
 async def stopped_by_ceiling(call: Call) -> Answer:
-    """Lists the roles and static roles that give nothing under the present ceiling, and why.
+    """Lists the roles and static roles that the current ceiling stops, and why.
 
-    Role definitions are used as they were read in the last minutes, and otherwise read.
+    Role definitions are used as they were read in the last minutes, and are otherwise read now.
     """
     stopped = await find_stopped(call.context, call.mount, call.deadline)
     unread = f"role definitions that could not be read, so roles with them may be missing: {stopped.unread}"
@@ -132,7 +132,7 @@ async def _client(context: Context, mount: Mount, deadline: Deadline) -> Client 
 
 
 async def _rights(context: Context, prefix: str, form: type[R], rights: Callable[[R], Rights]) -> dict[str, Rights]:
-    """The rights of all undamaged roles below a prefix, by their names."""
+    """Return the rights of all undamaged roles below a prefix, by their names."""
     names, found = await context.records.names(prefix), dict[str, Rights]()
     for start in range(0, len(names), PAGE):
         page = [f"{prefix}{name}" for name in names[start : start + PAGE]]
@@ -143,7 +143,7 @@ async def _rights(context: Context, prefix: str, form: type[R], rights: Callable
 
 
 async def _denied(definitions: Definitions, rights: Rights) -> list[str]:
-    """Why `deny_privileged_roles` refuses a role."""
+    """Return why `deny_privileged_roles` refuses a role."""
     reasons = []
     for number, (_, definition_id) in enumerate(rights.assignments):
         definition = await definitions.find(definition_id)

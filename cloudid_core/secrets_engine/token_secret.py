@@ -38,7 +38,7 @@ COME_AGAIN: Final = 10.0
 
 @frozen(kw_only=True)
 class TokenSecret:
-    """What a role's application proves itself with, which nobody is given. `provisioned` lists it.
+    """The credential of a role's app registration, which is never issued. `provisioned` lists it.
 
     `secret` and `proof_id` are those of a `Key`."""
 
@@ -54,7 +54,7 @@ class TokenSecret:
         return PROOFS[self.provisioned.proof]
 
     def credentials(self, context: Context, mount: Mount, client: Client) -> Credentials:
-        """What the application proves itself with. `client`: whom it asks."""
+        """Return how the app registration authenticates to the address of `client`."""
         key = Key(secret=self.secret, proof=self.provisioned.proof, proof_id=self.proof_id)
         return present(context, mount, client, self.provisioned.client_id, key)
 

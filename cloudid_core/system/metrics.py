@@ -205,7 +205,7 @@ async def _credential(numbers: Numbers, context: Context, mount: Mount) -> None:
     """Return the state of a mount's credential."""
     try:
         root = await find_root(context, mount)
-    except Refused:  # damaged: health tells
+    except Refused:  # damaged: health reports it
         return
     if root is None:
         return

@@ -248,7 +248,7 @@ async def look(context: Context, rules: Sequence[StoredRule] = RULES) -> Instant
     return now + max(LOOK_PAUSE, (now - started) / MOST_OF_THE_TIME)
 
 
-# Trouble that goes on in the background: what fails again and again at the provider, and what soon ends.
+# Problems in the background: repeated failures of Azure, and credentials that expire soon.
 
 MOST_COUNTED: Final = 1000
 """Maximum number of leases that are read to count failing revocations."""

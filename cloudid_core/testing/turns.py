@@ -1,6 +1,6 @@
-"""Turns: tasks that go on one at a time, in an order that follows from a seed, on a clock that jumps.
+"""Turns: tasks that run one at a time, in an order that follows from a seed, on a clock that jumps.
 
-The clock stands still while any task can go on; then it jumps to the next one that sleeps.
+The clock stands still while any task can continue; then it jumps to the next one that sleeps.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Task(Generic[T]):
             self._running.close()
 
     def advance(self) -> None:
-        """Go on until the next pause or the end."""
+        """Run until the next pause or the end."""
         try:
             self._running.send(None)
         except StopIteration as finished:
@@ -95,11 +95,11 @@ class Turns:
         self._tickets = 0
 
     def settle(self) -> None:
-        """Let all programs go on until none can, however long they sleep."""
+        """Let all programs run until none can, however long they sleep."""
         self._go_on(inf)
 
     def advance(self, seconds: float) -> None:
-        """Let all programs go on for so long."""
+        """Let all programs run for this long."""
         until = self.clock + seconds
         self._go_on(until)
         self.clock = until
@@ -135,7 +135,7 @@ class Turns:
             self._current = before
 
     def _go_on(self, until: Instant, awaited: Task[Any] | None = None) -> None:
-        """Give turns until the awaited task is done, or no task can go on before that time."""
+        """Give turns until the awaited task is done, or no task can continue before that time."""
         try:
             for _ in range(LONGEST_STORY):
                 if awaited is not None and awaited.is_done:
@@ -152,7 +152,7 @@ class Turns:
         raise RuntimeError(f"{self} has no end: {[task.name for task in self._tasks]} are still under way")
 
     def _choose(self) -> Task[Any]:
-        """One of those that can go on, by the seed."""
+        """Choose a task that can continue, by the seed."""
         choices = len(self._ready)
         if choices == 1:
             return self._ready.pop()

@@ -4,7 +4,7 @@
     login = world.perform(log_in(form))
 
 Programs run on the same loop as on any host. Before each effect the world decides by its seed whose turn it is: the
-same seed tells the same story. What happened is in `trace`; what is to go wrong is said by `Fault`s.
+same seed has the same course. What happened is in `trace`; `Fault`s define what goes wrong.
 """
 
 from __future__ import annotations
@@ -139,13 +139,16 @@ class World(Turns, Host):
     # Telling a story
 
     def perform(self, program: Program[T]) -> T:
-        """Run a program to its end, and let the others go on meanwhile; its answer or failure."""
+        """Run a program to its end, while the others continue. Return its answer or failure."""
         task = self.spawn(program)
         self._go_on(inf, task)
         return task.result()
 
     def spawn(self, program: Program[T], name: str = "", host: Host | None = None) -> Task[T]:
-        """Start a program, to go on when the world does. `host` may see the world in another way, as one of several."""
+        """Start a program, which runs when the world does.
+
+        `host` may see the world in another way, as one of several.
+        """
         self._spawned += 1
         host = self if host is None else host
         return self._start(name or f"{name_of(program)} {self._spawned}", run(program, host), host)

@@ -4,7 +4,7 @@ What a round reads depends on how many tokens were made and how many died, not o
 
 1. It reads one in `SAMPLE` of the tokens that were made since the last round. Ids sort by time, so these stand next to
    each other. Each page of them is remembered as a stretch, with the instant at which more than one in `ONE_DEAD_IN` of
-   its tokens will be dead, as far as the sample tells.
+   its tokens will be dead, according to the sample.
 2. It reads a stretch when enough of its tokens are dead, and remembers when that will be so again.
 3. It reads a few pages more, where the last round stopped. This walk passes all tokens at a steady pace, a million in
    half an hour. Pages with enough dead tokens do not count, so many dead tokens make it faster.

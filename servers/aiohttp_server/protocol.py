@@ -330,7 +330,7 @@ class Protocol(RequestHandler, BaseConnection):
         self._enter(stage)
 
     def pause_writing(self) -> None:
-        """An answer could not be sent as a whole: the connection goes on once it is, if that does not take too long."""
+        """A response could not be sent completely. The connection continues once it is, unless that takes too long."""
         super().pause_writing()
         self._wake()
 

@@ -48,7 +48,7 @@ async def _serve(setup: Setup) -> None:
         await runner.setup()
         try:
             for listener in listeners:
-                # asyncio accepts as many connections in one turn as the backlog that it is told
+                # asyncio accepts as many connections in one turn as the backlog that is set
                 await web.SockSite(runner, listener, backlog=ACCEPTED_AT_ONCE).start()
                 listener.listen(BACKLOG)
             for number in (signal.SIGTERM, signal.SIGINT):

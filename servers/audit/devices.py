@@ -93,7 +93,7 @@ class FileDevice(_Chained):
         return self._file.sync()
 
     def pass_on(self, checkpoint: bytes) -> None:
-        """A checkpoint of its own is the first line of a new file: without it the file would be nobody's."""
+        """A checkpoint of its own is the first line of a new file: without it the file would belong to no device."""
         self._open()
         if self._file.is_empty:
             self._file.write(self._chain.checkpoint(time.time(), OPENED).content)
@@ -133,7 +133,7 @@ class FileDevice(_Chained):
             self._file.write(lines.content)
         except OSError as failure:
             if not self._chain.number:
-                self._file.close()  # other processes go on with the file: look again at what the chain follows
+                self._file.close()  # other processes continue the file: look again at what the chain follows
             written = failure.written if isinstance(failure, Torn) else 0
             self._chain = self._new_chain(lines.head_within(written))
             raise
@@ -334,7 +334,7 @@ class Devices:
     async def write(self, entries: Entries) -> None:
         """Return when one device has its entry. Raises `RecordFailed` when none has.
 
-        The entries of one turn of the loop are written together, by the task that goes on first in the next turn.
+        The entries of one turn of the loop are written together, by the task that runs first in the next turn.
         """
         turn = self._turn
         if turn is None or turn.devices is not entries.devices or entries.is_trial:

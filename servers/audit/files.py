@@ -191,7 +191,7 @@ class File:
         self.is_empty = not status.st_size
         first, newline, _ = os.pread(fd, FIRST_LINE, 0).partition(b"\n")
         is_known = self.is_empty or (bool(newline) and is_ours(self._device, first))
-        # a device of an earlier version goes on with its file, which may begin with a line that nobody has signed
+        # a device of an earlier version continues its file, which may begin with an unsigned line
         if not is_known and (self._device.installation_key or not first.startswith(b"{")):
             raise OSError(f"{self._path} is not an audit log of this service: move it away")
         head = None if self.is_empty else self._find_heads(fd, status.st_size)
@@ -205,7 +205,7 @@ class File:
             raise OSError(f"{self._path} is already the file of the audit device {holder}")
 
     def identities(self) -> set[tuple[int, int]]:
-        """What tells its file from all others: the open one, and the one at its path."""
+        """The identities of its open file, and of the file at its path."""
         found = set()
         with suppress(OSError):
             found.add(identity_of(os.fstat(1 if self._path == STDOUT else self._fd)))

@@ -1,8 +1,8 @@
 """The verifier: whether audit logs are what a server wrote, line by line, and nothing is missing.
 
-Each chain must begin with a signed line and go on without a gap. Its lines are safe up to its last checkpoint, or up to
-the line that the signed beginning of a later chain names. The rest is its unsigned end: a server leaves one
-only where it was killed, and never a long one.
+Each chain must begin with a signed line and continue without a gap. Its lines are protected up to its last checkpoint,
+or up to the line that the signed beginning of a later chain names. The rest is its unsigned end: a server leaves one
+only if it was killed, and never a long one.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Chain:
     key: str = ""
     is_closed: bool = False
     is_over: bool = False
-    """Its process went on with another chain."""
+    """Its process continued with another chain."""
     process: str = ""
     is_bounded: bool = False
     """Its beginning promises a checkpoint after so many lines. Earlier versions wrote a turn's lines before one."""

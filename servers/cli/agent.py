@@ -185,7 +185,7 @@ class _Child:
     """Whether the agent is ending already: no signal interrupts that."""
 
     def on_signal(self, number: int, _: FrameType | None) -> None:
-        """The child is told of what stops the agent, and its end is the agent's."""
+        """Pass signals that stop the agent to the child, and end when the child ends."""
         process = self.process
         if process is not None and process.poll() is not None:
             self._end(exit_code(process.returncode))
@@ -230,7 +230,7 @@ class _Child:
 
 
 def _run(command: Sequence[str]) -> None:
-    """The command of --on-change. What goes wrong with it is told, and nothing else."""
+    """Run the command of --on-change. A failure is only printed."""
     try:
         code = subprocess.run(command, timeout=HURRY, check=False).returncode
     except (OSError, ValueError) as error:
@@ -243,5 +243,5 @@ def _run(command: Sequence[str]) -> None:
 
 
 def _tell(text: str) -> None:
-    with suppress(OSError):  # that nobody reads on ends no agent
+    with suppress(OSError):  # a closed stderr does not end the agent
         click.echo(f"{rfc3339.show(int(time.time()))} {printable(text)}", err=True)

@@ -1,4 +1,4 @@
-"""`cloudid connect azure`: from the features that are wished to a tenant that grants them, and the proof of it."""
+"""`cloudid connect azure`: grant a mount the permissions of the chosen features in a tenant, and check them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OWNED: Final = "Application.ReadWrite.OwnedBy"
 PAUSE: Final = 5.0
 MARKS: Final = {True: "✓", None: "?", False: "✗"}
 NOT_WISHED: Final = "–"
-"""The mark of what is not granted, and was not wished for."""
+"""The mark of a permission that is not granted, and was not requested."""
 NOT_YET: Final = frozenset({Code.PROVIDER_SECRET_REFUSED.wire, Code.PROVIDER_APPLICATION_UNKNOWN.wire})
 """Codes of refusals that pass by themselves when application and secret were made just now."""
 UNTOLD: Final = "not reported by the service"
@@ -177,7 +177,7 @@ def _record(tenant: Tenant, file: Path, provider: str, output: Output) -> int:
 
 
 def _asked(what: str, each: str, known: Sequence[str] = ()) -> tuple[str, ...]:
-    """What a person answers; in a pipe nobody does."""
+    """Prompt for a value. In a pipe, require the option instead."""
     option = f"--{what[:-1]}"
     if not sys.stdin.isatty():
         raise click.UsageError(f"{option} is required, once for each {each}{': ' if known else ''}{'; '.join(known)}")

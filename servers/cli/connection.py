@@ -1,4 +1,4 @@
-"""What all commands of the client half share: where the service is, who asks it, and how a refusal is told."""
+"""What all client commands share: the service's address, the caller's token, and the output of refusals."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def with_address(command: F) -> F:
-    """Adds the option `--address`, and hands the command an `Address`; what is unsafe about it is told."""
+    """Adds the option `--address`, and hands the command an `Address`, with a warning if it is unsafe."""
 
     @click.option(
         "--address",

@@ -130,7 +130,7 @@ def _print(form: str, issued: Mapping[str, str]) -> None:
 
 
 def _end(service: Service, lease: str) -> None:
-    """End the lease now. What fails is told: the lease then ends by itself."""
+    """Revoke the lease now. A failure is printed; the lease then expires."""
     try:
         service.write("sys/leases/revoke", {"lease_id": lease})
     except (ServiceRefused, Unreachable) as failure:

@@ -107,7 +107,7 @@ def _last_role(address: Address, mount: str) -> tuple[str, str]:
 
 
 def _end(service: Service) -> None:
-    """Revoke the token, which nobody got. What fails is told: the token then ends by itself."""
+    """Revoke the token, which no one received. A failure is printed; the token then expires."""
     try:
         service.write("auth/token/revoke-self", {})
     except (ServiceRefused, Unreachable) as failure:

@@ -110,7 +110,7 @@ class Commands(click.Group):
 @click.group(
     PROGRAM,
     cls=Commands,
-    commands=[click.Command(listed.name) for listed in COMMANDS],  # of which a misspelt one may be
+    commands=[click.Command(listed.name) for listed in COMMANDS],  # for suggestions after a typing error
     help="Give Azure machines access without storing secrets on them. A machine logs in with its managed identity, and "
     "requests Azure credentials that are deleted when their lease expires.",
     epilog="""\b

@@ -1,4 +1,4 @@
-"""`cloudid simulate`, and whether the simulated cloud answers as one that somebody recorded."""
+"""`cloudid simulate`, and the comparison of the simulated Azure with a recorded tenant."""
 
 from __future__ import annotations
 

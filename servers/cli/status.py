@@ -155,7 +155,7 @@ def _health(service: Service) -> tuple[Mapping[str, Any], State]:
 
 
 def _token(service: Service) -> str:
-    """What the token may, by its policies; empty where nobody can tell."""
+    """Return the policies of the token. Empty if they are unknown."""
     if not service.token:
         return "none: only the codes of problems are shown"
     try:

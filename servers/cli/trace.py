@@ -65,7 +65,7 @@ def trace(token: str, logs: Sequence[str], devices: Sequence[str], address: Addr
 
 
 def _hashes(service: Service, text: str, devices: Sequence[str]) -> tuple[list[str], str]:
-    """What stands for a text in the logs of these devices or of all, and why not all of it is known."""
+    """Return the hashes of a text in the logs of these devices or of all, and why some are unknown."""
     found: list[str] = []
     try:
         for device in devices or [name.strip("/") for name in service.read("sys/audit")["data"]]:

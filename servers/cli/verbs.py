@@ -78,7 +78,9 @@ def with_path(operation: Operation) -> Callable[[Request], Callable[..., None]]:
             if strict and (unknown := _unknown(path, operation, given | fields)):
                 raise Failed(printable(f"nothing was written: the path has no field {', '.join(unknown)}"))
             for name, known in sorted(fields_at(path, operation).items()):
-                if name in shown and is_secret(known):  # whoever lists processes or reads the shell's history sees it
+                if name in shown and is_secret(
+                    known
+                ):  # it is visible in the list of processes and in the shell's history
                     tell(
                         f"warning: {name} is a secret, and other users can see the command line: use {name}=- "
                         f"or {name}=@FILE"

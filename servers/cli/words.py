@@ -26,7 +26,7 @@ LONGEST: Final = 1 << 22
 def read_words(words: Iterable[str]) -> tuple[dict[str, Any], set[str]]:
     """The fields that words give, and the names of those whose values the command line itself holds.
 
-    A name that comes again makes a list. Errors repeat names, never values. Raises `click.UsageError` for a word that
+    A repeated name makes a list. Errors repeat names, never values. Raises `click.UsageError` for a word that
     is none of these, and `Failed` if a file cannot be read.
     """
     fields: dict[str, Any] = {}

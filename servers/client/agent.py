@@ -1,6 +1,6 @@
-"""The agent: keeps a machine logged in, and files with its token and with what was lent to it up to date.
+"""The agent: keeps a machine logged in, and the files with its token and its credentials up to date.
 
-What it tells of the service's answers is in words of our own: a service that fails may answer anything.
+Its messages never repeat the text of a response, because a failing service may answer anything.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FAILURES: Final = (ServiceRefused, Unreachable, NoIdentity, TokenFileRefused, Ma
 
 @define
 class Kept:
-    """Something that is kept up to date: the login's token, or what a path of the service lends."""
+    """Credentials that are kept up to date: the login's token, or those that a path of the service issues."""
 
     source: str
     files: tuple[Path, ...]
@@ -56,9 +56,9 @@ class Kept:
     lease: str = ""
     is_renewable: bool = False
     seconds: float = 0.0
-    """How long it lasts since it was lent."""
+    """Lifetime in seconds since it was issued."""
     valid_for: float = 0.0
-    """How long it lasts since it was lent or renewed; 0: it has no end."""
+    """Lifetime in seconds since it was issued or renewed. 0: it does not expire."""
     due: float = 0.0
     failures: int = 0
     is_denied: bool = False
@@ -80,7 +80,7 @@ class Clock:
 
 @define
 class Agent:
-    """Keeps everything that it was told to keep, until an exception of the caller's ends it.
+    """Keep all credentials up to date, until an exception of the caller ends it.
 
     `tell` gets a line about each thing that was issued, was renewed or failed.
     """
@@ -98,7 +98,7 @@ class Agent:
     clock: Clock = Factory(Clock)
 
     def run(self, ready: Callable[[], None]) -> None:
-        """Go on for ever. `ready` is called once, when everything is there."""
+        """Run forever. `ready` is called once, when all files are written."""
         is_told = False
         while True:
             self.keep()
@@ -108,7 +108,7 @@ class Agent:
             self.clock.pause(max(0.0, min(one.due for one in self.kept) - self.clock.now()))
 
     def keep(self) -> None:
-        """Do what is due, and tell what fails; then the caller, if something else is in the files now."""
+        """Do scheduled work and report failures. Notify the caller if the files have changed."""
         before = [one.lent for one in self.kept]
         for one in self.kept:
             if one.due <= self.clock.now() and (one is self.kept[0] or self.service.token):
@@ -119,11 +119,11 @@ class Agent:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Everything that is lent, as variables."""
+        """Return all credentials as environment variables."""
         return {name: value for one in self.kept for name, value in variables_of(one.lent).items()}
 
     def end(self) -> None:
-        """End the login, and with it every lease. What fails is told: they then end by themselves."""
+        """Revoke the login's token with every lease. A failure is reported; they then expire."""
         if self.service.token:
             try:
                 self.service.write("auth/token/revoke-self", {})
@@ -151,7 +151,7 @@ class Agent:
             one.failures = 0
 
     def _renew(self, one: Kept) -> bool:
-        """Whether it lasts on. Shortly before the longest life is over, it does not: then it is lent anew."""
+        """Renew it. Return whether it stays valid; shortly before its maximum lifetime, a new one is needed."""
         if not one.is_renewable or one.failures or not one.is_written():
             return False
         try:
@@ -184,7 +184,7 @@ class Agent:
         self._wait(one, seconds)
         if one.source == LOGIN:
             self.service = evolve(self.service, token=Secret(data["client_token"]))
-            for other in self.kept[1:]:  # what the former token lent ends with it
+            for other in self.kept[1:]:  # leases of the previous token end with it
                 other.due, other.is_renewable = 0.0, False
 
     def _login(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class Agent:
         return auth
 
     def _asked(self, one: Kept) -> dict[str, Any]:
-        """What a path lends. A token that is refused may be gone: there is one more login then, and no more."""
+        """Request a path's credentials. If the token is refused, it may have ended: log in once more, and not again."""
         path, _, query = one.source.partition("?")
         try:
             answer = self.service.ask("GET", path, query=parse_qs(query))

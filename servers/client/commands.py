@@ -1,4 +1,4 @@
-"""A command that runs with something lent, which is given back when it ends, however it ends."""
+"""Run a command with issued credentials, which are revoked when it ends, however it ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STOPS: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 BY_SIGNAL: Final = 128
 """What shells add to the number of the signal that ended a command."""
 LOOKS_EVERY: Final = 1.0
-"""Seconds. Where this process has other threads, one of them may take the signal that tells of the command's end."""
+"""Seconds. Where this process has other threads, one of them may receive the signal for the command's end."""
 
 
 class NoSuchCommand(CloudidError):
@@ -35,7 +35,7 @@ class NoSuchCommand(CloudidError):
 
 
 def require_program(command: Sequence[str]) -> None:
-    """Raises `NoSuchCommand` if there is no program to run, before something is lent to it."""
+    """Raises `NoSuchCommand` if there is no program to run, before credentials are issued for it."""
     if which(command[0]) is None:
         number = errno.EACCES if "/" in command[0] and os.path.exists(command[0]) else errno.ENOENT
         raise NoSuchCommand(command, OSError(number, os.strerror(number)))
@@ -54,7 +54,7 @@ def run_command(command: Sequence[str], environment: Mapping[str, str], give_bac
             return _run(command, environment, awaited, before)
         finally:
             give_back()
-            while signal.sigpending() & STOPS:  # the command was told, or is gone
+            while signal.sigpending() & STOPS:  # the command has the signal, or has ended
                 signal.sigwait(STOPS)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -85,7 +85,8 @@ def exit_code(returned: int) -> int:
 def _next_signal(awaited: frozenset[signal.Signals]) -> tuple[int, bool]:
     """The next signal, and whether the command has it already: a terminal sends it to both.
 
-    Told twice, some programs stop without tidying up. Where none comes for a while, the command may have ended.
+    If they get a signal twice, some programs stop without cleaning up. If no signal comes for a while, the command may
+    have ended.
     """
     if hasattr(signal, "sigtimedwait"):
         received = signal.sigtimedwait(awaited, LOOKS_EVERY)

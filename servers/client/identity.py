@@ -1,7 +1,7 @@
 """Who this machine is: finds the identity that its platform gives it, and a signed token of it.
 
 The order is that of the vendor's `DefaultAzureCredential`. The first identity that the machine has counts: if it gives
-no token, no other is used in silence.
+no token, no other is used silently.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def find_identity(here: Surroundings, resource: str = RESOURCE, kind: str = "", 
 
 
 def identity_of_token(jwt: Secret) -> Identity:
-    """The identity in a token that somebody else got."""
+    """The identity in a token from elsewhere."""
     return Identity(GIVEN, jwt, place_of(jwt))
 
 

@@ -41,7 +41,7 @@ class SettingsRefused(CloudidError):
 class ServiceRefused(CloudidError):
     """The service answered with an error. `codes` and `errors` go together; a proxy in between answers neither.
 
-    `document` is all that was answered: health also tells what is wrong where it cannot serve.
+    `document` is all that was answered: health also reports problems if it cannot serve requests.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ServiceRefused(CloudidError):
         self.path = ""
         """The path that was requested."""
         self.about = ""
-        """The path that it is about, where somebody asks for many at a time."""
+        """The path of the refused request, if several are sent at a time."""
         super().__init__("; ".join(errors) or f"it answered {status}")
 
 

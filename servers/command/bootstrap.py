@@ -141,7 +141,7 @@ class Setup:
     def connect(self, host: Host, log: FilteringBoundLogger, log_event: EventLog) -> None:
         """Let a host, its audit devices and the core's events report to the log.
 
-        Reloading opens the devices' files anew, so that they can be rotated.
+        Reloading reopens the devices' files, so that they can be rotated.
         """
         host.report = log.error
         host.publish_to(self.server.publish_to, self.server.publish_credential_file)
@@ -204,7 +204,7 @@ class Setup:
     def announce(self, host: str, port: int) -> None:
         """Write the line that says that the server is ready, and for people what to do next.
 
-        A worker only tells its parent.
+        A worker only notifies its parent.
         """
         if self.worker is None:
             url = self.url(host, port)
@@ -309,7 +309,7 @@ def _dev(file: SettingsFile, options: Options, opened: ExitStack, reload: Reload
     provider, world, page = options.provider, dict[str, Any](), Page()
     replaced = [name for name, cloud in file.clouds.items() if cloud != CLOUDS[name]]
     if not provider:
-        from ..provider_simulator import Simulator, start  # no server in earnest loads it
+        from ..provider_simulator import Simulator, start  # production servers do not load it
 
         simulator = Simulator()
         answer = simulator.handle(HttpRequest("GET", "/simulator/world")).response
@@ -351,7 +351,7 @@ def open_store(
     """The durable store that the settings name. Only a new one makes its file, or its tables in a database.
 
     Nothing else can have it open, or in etcd write to it, at the same time if it is exclusive, as a SQLite store always
-    is. `accepts_restore`: the cluster of etcd may be another than the store was made in.
+    is. `accepts_restore`: the etcd cluster may differ from the one in which the store was created.
 
     Raises `SettingsError` or `StoreFailed`.
     """
@@ -403,7 +403,7 @@ def database(server: ServerSettings) -> tuple[ModuleType, Any]:
         raise SettingsError(f"a store in {needs}: pip install 'cloudid[{extra}]'") from None
     password = _password(server)
     if password is not None:
-        password()  # a file that is not there is told at once
+        password()  # a missing file is reported immediately
     return engine, engine.Address.parse(server.store, password)
 
 

@@ -47,7 +47,7 @@ class Validity:
         return self.is_wrong or self.ends - datetime.now(UTC) < EXPIRES_SOON
 
     def __str__(self) -> str:
-        """What it is, and what to do about it if it needs somebody."""
+        """What it is, and what to do about it if it needs an operator."""
         if self.starts > datetime.now(UTC):
             return f"{self.path}, from {_shown(self.starts)}: it is not valid yet, or the clock is wrong"
         return f"{self.path}, until {_shown(self.ends)}" + ": renew it and send SIGHUP" * self.needs_somebody

@@ -43,7 +43,7 @@ WRONG: Final = "WRONG"
 FORMS: Final = (auth_method.Config, secrets_engine.Config)
 Result: TypeAlias = tuple[str, str]
 Found: TypeAlias = Iterator[Result]
-"""Results, each with what was found: it holds no secret, and says what mends it where something is to be mended."""
+"""Results with what was found. The text contains no secret, and says how to fix a problem."""
 
 LEAST_FREE: Final = 16 << 20
 """Bytes that must be free where the store and the files of audit devices are."""

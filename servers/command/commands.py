@@ -59,7 +59,7 @@ MOST_WORKERS: Final = 64
 
 @frozen
 class Server:
-    """A server that the commands run. `serve` returns when it was told to stop; `run` runs its event loop."""
+    """A server that the commands run. `serve` returns when it was asked to stop; `run` runs its event loop."""
 
     serve: Callable[[Setup], None]
     open_host: Callable[[Store, Platform], AbstractAsyncContextManager[Host]]

@@ -21,7 +21,7 @@ MACHINE: Final = "web"
 STRANGER: Final = "web-evil"
 """A machine of the same name in another resource group."""
 METADATA: Final = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
-"""The variable that tells clients where a machine's metadata service is."""
+"""The variable with the address of a machine's metadata service."""
 LEASE_SECONDS: Final = 60
 POLICY: Final = """\
 path "cloud/creds/*" { capabilities = ["read"] }
@@ -30,7 +30,9 @@ path "sys/leases/*" { capabilities = ["update"] }
 
 
 async def prepare(service: Service, root_token: Secret, world: Mapping[str, Any]) -> None:
-    """Connect a new service to the simulated cloud: a role for its machines, and one to lend. Raises `SettingsError`.
+    """Connect a new service to the simulated cloud: a role for its machines, and a role that issues credentials.
+
+    Raises `SettingsError`.
 
     `world`: what the simulator answers to `GET /simulator/world`.
     """

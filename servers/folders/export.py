@@ -1,7 +1,7 @@
 """A running service as a folder: this one, or an existing one whose mounts are to be answered here.
 
 What is read, and what of it can be written here, follows from the tables of routes and fields. Whatever cannot be is
-told, and never guessed.
+reported, and never guessed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 @define
 class Exported:
-    """The files by their paths below the folder, and what is told besides: rows of `path`, `field` and `why`."""
+    """The files by their paths below the folder, and what they lack: rows of `path`, `field` and `why`."""
 
     files: dict[str, Mapping[str, Any]] = field(factory=dict, repr=False)
     told: list[dict[str, str]] = field(factory=list)
@@ -139,7 +139,7 @@ def _export_policy(path: str, text: str, out: Exported) -> None:
 
 
 def _has_secret(service: Service, path: str, data: Mapping[str, Any], out: Exported) -> bool:
-    """Whether a mount proves itself with a client secret; existing services do not say, but for what else they have."""
+    """Return whether a mount authenticates with a client secret. Vault shows only the alternatives."""
     if not data.get("client_id") or data.get("identity_token_audience"):
         return False
     try:
@@ -185,7 +185,7 @@ def _written(one: Field, value: Any) -> Any:
 
 
 def _data(service: Service, path: str, out: Exported, *, is_list: bool = False) -> dict[str, Any]:
-    """What is at a path; nothing where nothing is, or where the token may not look, which is told."""
+    """Read a path. Return nothing if it is empty, or if the token may not read it, which is reported."""
     try:
         found = service.ask("GET", path, query={"list": "true"} if is_list else None)
     except ServiceRefused as refusal:

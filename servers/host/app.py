@@ -116,7 +116,7 @@ class App:
     def begin(self, head: Head, body: bytes | None, peer: str, port: int = 0) -> Exchange:
         """The beginning of a request. No body: it is longer than `body_limit`, and was not read.
 
-        Whoever cancels `answer` once `Exchange.seconds` and `GRACE` are over sends `answer_late` in its place.
+        A caller that cancels `answer` once `Exchange.seconds` and `GRACE` are over sends `answer_late` in its place.
         """
         return self._service.begin(self._request(head, peer, body, port))
 

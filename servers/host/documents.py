@@ -99,7 +99,7 @@ class Address:
 
     url: str
     credential_file: str
-    """Lines of headers, or a query that begins with `?`; it is read anew each time. Empty: none is needed."""
+    """Lines of headers, or a query that begins with `?`; it is read each time. Empty: none is needed."""
     fetch: Fetch = field(repr=False)
 
     async def read(self, name: str) -> Document | None:

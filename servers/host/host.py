@@ -128,7 +128,7 @@ class Host(effects.Host, Runtime):
         self.sinks: list[Callable[[Event], None]] = []
         """Who learns of the core's events."""
         self.audit = Devices(self)
-        """Who has to have them before a request goes on."""
+        """Who has to have them before a request continues."""
         self.published: Folder | Address | None = None
         """Where the issuers' documents are published."""
         self.report: Report = open_log("error").error
@@ -191,7 +191,7 @@ class Host(effects.Host, Runtime):
         own = merged([numbers, self.measures.numbers])
         if self.slots is None:
             return show(own, output)
-        self.slots.write(own)  # what was told once is known to whoever takes this worker's place
+        self.slots.write(own)  # the replacement of this worker continues with these numbers
         return show(merged([own, *self.slots.others]), output)
 
     def within(self, seconds: float, program: Program[Any]) -> Awaitable[Any]:
@@ -288,7 +288,7 @@ class Host(effects.Host, Runtime):
                 raise PublicationFailed("this host does not publish documents")
 
     async def _beside(self, work: Callable[[A], T], argument: A) -> T:
-        """The result of work in a thread. Whoever is cancelled does not wait for the end of the thread."""
+        """Return the result of work in a thread. A cancelled caller does not wait for the end of the thread."""
         flight = _Flight(self.new_event())
         self.start(partial(self._land, flight, partial(self.in_thread, work, argument)))
         await flight.landed.wait()

@@ -37,7 +37,7 @@ class Bodies(Generic[C]):
     """The bytes that connections hold: at most `limit`, and less than `UNCOUNTED` more for each connection.
 
     When there are more, the source that holds most gives up the body that has been under way for longest; where all are
-    whole, the oldest one that is no longer needed, or whose caller is unknown. Nobody gives one up to a source that
+    whole, the oldest one that is no longer needed, or whose caller is unknown. No source loses one to a source that
     holds more, nor a request that is worked on and has a verified token.
     """
 

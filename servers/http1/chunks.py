@@ -33,7 +33,7 @@ _TRAILERS: Final = re.compile(rb"(?:(?!%s)[!#$%%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\
 class Chunks:
     """Takes a body of at most `limit` bytes out of its chunks. Extensions and trailers are checked and ignored.
 
-    After `BODY_TOO_LARGE` it goes on under a higher limit.
+    After `BODY_TOO_LARGE` it continues with a higher limit.
     """
 
     def __init__(self, limit: int) -> None:

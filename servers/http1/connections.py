@@ -64,7 +64,7 @@ class Connection(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing of a request has come, not even bytes that nobody has read yet."""
+        """Whether nothing of a request has come, not even bytes that are not read yet."""
 
     @property
     def is_exempt(self) -> bool:

@@ -7,7 +7,7 @@ strictly: what two readers could understand differently is refused.
 of tokens and of request ids, as long as these are visible ASCII (digits, for the length). So these values are cut out,
 and what is left is the key under which the verdict is kept. A token never is part of a key. Nearly all requests of a
 client have one head in this sense; to look it up costs a tenth of reading it. Heads that hold neither tokens nor
-request ids are remembered as a whole, too: many come again byte for byte.
+request ids are remembered as a whole, too: many are repeated byte for byte.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Reader:
         """Whether every request is refused, as soon as its first line has come, that is no health check."""
 
         self.wants_continue = False
-        """Whether the client is to be told to go on. The server sets it back once it has done so."""
+        """Whether the client must be sent 100 Continue. The server sets it back once it has done so."""
 
         self.asks_limit: Head | None = None
         """The head of the request whose body is longer than it may be unasked. The server calls `allow` then."""

@@ -19,7 +19,7 @@ from cloudid_core.values import network
 from ..http_rules import NO_CONTENT, NO_LENGTH
 
 LINGER_SECONDS: Final = 1.0
-"""How long a client may go on sending after the last answer: cut off earlier, it might not read that answer."""
+"""How long a client may keep sending after the last response. If cut off earlier, it might not read the response."""
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 MOST_HOPS: Final = 32

@@ -18,7 +18,7 @@ FORMATS: Final = (AUTO, JSON, TERMINAL)
 EVENT_WIDTH: Final = 20
 
 Renderer = Callable[[dict[str, Any]], bytes]
-"""Makes a line, without its end, of what it tells."""
+"""Format a line, without its end."""
 
 
 def renderer(log_format: str, descriptor: int) -> Renderer:

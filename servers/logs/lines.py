@@ -95,7 +95,7 @@ MEMBERS: Final[Mapping[str, tuple[str, str]]] = {
 """What some lines have, by name: a name means the same in each."""
 
 FAILURE: Final = ("error", "reason", "where")
-"""What tells a failure: ours by class and text, any other by class and place."""
+"""The members of a failure: cloudid's own by class and text, any other by class and place."""
 
 ADVICE: Final = ("cause", "fix")
 """What the table of codes says of a refusal."""
@@ -232,7 +232,7 @@ SERVER_LINES: Final = (
     ),
     Line("worker failed", "error", ("worker", *FAILURE), _DEFECT),
 )
-"""What the server itself tells."""
+"""The lines of the server itself."""
 
 
 def core_lines() -> Iterator[Line]:

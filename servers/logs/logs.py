@@ -50,7 +50,7 @@ class LogFile:
     """Writes lines to a file descriptor, never fails, and waits for a reader that is behind only once, for `PATIENCE`.
 
     A line that cannot be written is lost (disk full, pipe broken or full); the next one that can be says how many were.
-    A log that is a file is opened anew when it was moved or removed.
+    A log that is a file is reopened when it was moved or removed.
     """
 
     def __init__(

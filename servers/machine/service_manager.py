@@ -1,6 +1,6 @@
-"""Service manager: tells what started the server, above all systemd, what the server is doing: sd_notify(3).
+"""Service manager: notify the process that started the server, usually systemd, of its state: sd_notify(3).
 
-The manager says in `NOTIFY_SOCKET` where it listens. Without that variable nobody is told anything.
+The manager says in `NOTIFY_SOCKET` where it listens. Without that variable, nothing is sent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PATIENCE: Final = 1.0
 
 
 class Overseer:
-    """Who is told what a server is doing: a service manager, or the parent of a worker. This one does not care."""
+    """The receiver of a server's state: a service manager, or the parent of a worker. This one ignores it."""
 
     def ready(self) -> None:
         """Requests are answered from now on, and settings are not being reloaded."""
@@ -30,11 +30,11 @@ class Overseer:
         """No connection is accepted any more."""
 
     async def keep_alive(self, sleep: Callable[[float], Awaitable[object]]) -> None:
-        """Tell again and again that the event loop turns, for as long as somebody wants to know."""
+        """Report regularly that the event loop runs, for as long as it is requested."""
 
 
 class ServiceManager(Overseer):
-    """The one that the environment of this process names. If it cannot be reached, the server goes on all the same."""
+    """The one that the environment of this process names. If it cannot be reached, the server continues anyway."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._address = re.sub("^@", "\0", environment.get("NOTIFY_SOCKET", ""))

@@ -102,7 +102,7 @@ def _shows(descriptor: int, event: int, patience: float = 0.0) -> bool:
 
 
 class FollowedPath:
-    """Opens the file that a stream goes to anew when its path no longer leads to it: it was moved, replaced or removed.
+    """Reopen the file of a stream when its path no longer leads to it, because it was moved, replaced or removed.
 
     That is how logs are rotated. It does nothing for a stream that is no regular file, and where there is no `/proc`.
     """
@@ -113,7 +113,7 @@ class FollowedPath:
         self._look_at = 0.0
 
     def is_there(self) -> bool:
-        """Whether what is written to the stream stays on a disk; looks every now and then, and opens the file anew."""
+        """Whether what is written to the stream stays on a disk; checks now and then, and reopens the file."""
         if self._path is None or time.monotonic() < self._look_at:
             return True
         try:
@@ -150,7 +150,7 @@ def leads_to(path: str, descriptor: int) -> bool:
 
 
 def identity_of(status: os.stat_result) -> tuple[int, int]:
-    """What tells a file from all others, by whatever name."""
+    """The identity of a file, whatever its name."""
     return status.st_dev, status.st_ino
 
 

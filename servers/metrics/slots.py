@@ -1,7 +1,7 @@
 """Slots: where the workers of one machine leave their numbers for each other, so that any of them can answer for all.
 
 Each worker writes its own slot of a file that has no name, every second. A worker that takes the place of one that died
-goes on with the counters of that one: what all of them tell together never goes back.
+continues its counters, so the combined values never decrease.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Slots:
         self._memory = mmap.mmap(self._file.fileno(), count * SLOT_SIZE)
 
     def write(self, number: int, numbers: Numbers) -> None:
-        """Replace what a worker told. What does not fit is not told: the slot stays as it was."""
+        """Replace a worker's numbers. If they do not fit, the slot is not changed."""
         content = _encode([(name, list(series.items())) for name, series in numbers.items()])
         if len(content) <= SLOT_SIZE - _HEAD.size:
             with self._locked(number) as at:
@@ -58,7 +58,7 @@ class Slots:
         return _counters(self._read(number)[1])
 
     def of_others(self, number: int) -> Iterator[Numbers]:
-        """What each of the other workers told; of one that is gone only its counters."""
+        """Return the numbers of the other workers, and only the counters of those that have ended."""
         for other in range(1, self._count + 1):
             if other != number:
                 written_at, numbers = self._read(other)

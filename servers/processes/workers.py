@@ -36,7 +36,7 @@ FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 @frozen(eq=False)
 class Worker(Overseer):
-    """What one of the processes knows of itself. Its parent tells the service manager."""
+    """What one of the processes knows of itself. Its parent notifies the service manager."""
 
     number: int
     """From 1 on. A replacement has the number of the worker that died."""
@@ -123,7 +123,7 @@ class Supervisor:
         return self._code
 
     def _turn(self) -> None:
-        """Start what is due, and wait for something to happen."""
+        """Start due workers, and wait for an event."""
         now = time.monotonic()
         for place in self._places:
             if place.start_at <= now:
@@ -219,7 +219,7 @@ class Supervisor:
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
-    """The wake-up descriptor tells of the signal."""
+    """The wake-up descriptor reports the signal."""
 
 
 def _unblocking_pipe() -> tuple[int, int]:

@@ -117,7 +117,7 @@ def _read(path: Path) -> _File:
 
 @frozen(kw_only=True)
 class Verdict:
-    """What was decided. `checks` are those that failed or are undecided, as `explain` tells them."""
+    """What was decided. `checks` are those that failed or are undecided, as `explain` returns them."""
 
     verdict: str
     codes: tuple[str, ...]

@@ -11,7 +11,7 @@ from cloudid_core.effects import Instant
 from .runtime import Runtime
 
 AFTER_FAILURE: Final = 1.0
-"""Seconds between a round that failed and the next one: for so long, health tells of a store that is back as lost."""
+"""Seconds between a failed round and the next one. For this long, health reports a recovered store as lost."""
 
 LONGEST_SLEEP: Final = 60.0
 """Seconds. The wall clock can be set forward, so it is read again from time to time."""

@@ -1,4 +1,4 @@
-"""Seldom: a line of the log that would come thousands of times comes once a minute."""
+"""Limit a line of the log that would be written thousands of times to once a minute."""
 
 from __future__ import annotations
 

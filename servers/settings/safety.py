@@ -1,7 +1,7 @@
 """Safety: ways to run a server that give secrets away to others.
 
-`init` and a server in memory refuse them. A store that exists is served: the log warns at the start, and health tells
-it, until it is mended or a setting accepts it.
+`init` and a server in memory refuse them. A store that exists is served: the log warns at the start, and health reports
+it, until it is fixed or a setting accepts it.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _is_local_host(host: str) -> bool:
 
 
 def _mode(server: ServerSettings) -> int:
-    """The permissions of the store's file; 0 where there is none. Those of a folder or a device mend nothing."""
+    """The permissions of the store's file; 0 where there is none. Those of a folder or a device cannot be fixed."""
     try:
         mode = 0 if server.is_in_database else os.stat(server.store).st_mode
         return S_IMODE(mode) if S_ISREG(mode) else 0

@@ -99,7 +99,7 @@ def is_like_address(store: str) -> bool:
 
 
 class SettingsError(CloudidError):
-    """The settings cannot be used; the text tells the operator why."""
+    """The settings cannot be used; the text says why."""
 
 
 @frozen(kw_only=True)
@@ -396,7 +396,7 @@ def _file_of(document: dict[str, Any], folder: Path) -> SettingsFile:
 
 
 def _move_settings(document: dict[str, Any]) -> None:
-    """Put settings where they stand now: files that were written for an earlier version go on."""
+    """Put settings where they stand now: files for an earlier version still work."""
     server, service = document.get("server"), document.setdefault("service", {})
     if isinstance(server, dict) and isinstance(service, dict):
         for name in MOVED:

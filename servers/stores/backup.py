@@ -24,7 +24,7 @@ BETWEEN_REPORTS: Final = 10**5
 def back_up(store: Path, target: Path, name: str = "", report: Callable[[str], None] = lambda text: None) -> None:
     """Write everything that was committed when the copy began to a new file, for its owner only.
 
-    `name` is what messages call the store; its path, if there is none. `report` is told how far it has come, and an
+    `name` is what messages call the store; its path, if there is none. `report` gets the progress, and an
     empty text at the end.
 
     `VACUUM INTO` reads one state of the store and holds up no writer. The target appears whole and on disk, or not at

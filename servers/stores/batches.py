@@ -36,7 +36,7 @@ class Ticket(Generic[Q, A]):
     _outcome: A | HostFailure | None = None
 
     def settle(self, outcome: A | HostFailure) -> None:
-        """Its caller goes on when the batch is done."""
+        """Its caller continues when the batch is done."""
         self._outcome = outcome
         self.is_settled = True
 

@@ -18,7 +18,7 @@ from .batches import Batches, Ticket
 from .store import BlockingStore, Outcome
 
 TRIALS: Final = 3
-"""Of so many waits at the start, the shortest tells how quick the disk is."""
+"""Of so many waits at the start, the shortest shows how fast the disk is."""
 
 
 class GroupCommit:

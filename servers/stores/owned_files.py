@@ -1,7 +1,7 @@
 """Owned files: one process at a time has a store's files, and notices when they are removed, replaced or cut short.
 
 The lock is on the file itself, not on its name: a link to it, or another name, is the same store. A store whose file
-was removed or replaced would go on answering from a file that has no name any more, and forget everything at its end.
+was removed or replaced would keep answering from a file that has no name any more, and forget everything at its end.
 
 A log that is cut short is a valid log: SQLite reads it up to its end, and says nothing. So the number of the last
 acknowledged commit is also written to a small file beside it, after the commit and without waiting for the disk: it is

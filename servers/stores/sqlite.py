@@ -227,13 +227,13 @@ class SqliteStore:
                 self._writer.execute("ROLLBACK")
 
     def _check(self) -> None:
-        """Refuse to go on after a failed COMMIT, or when the files are not there any more. Raises `StoreFailed`."""
+        """Refuse to continue after a failed COMMIT, or when the files are not there any more. Raises `StoreFailed`."""
         self._files.check()
         if self._unsettled:
             self._settle()
 
     def _settle(self) -> None:
-        """After a failed COMMIT: go on only when a transaction has overwritten what that one may have left."""
+        """After a failed COMMIT, continue only when a transaction has overwritten what that one may have left."""
         with self._writing:
             try:
                 self._writer.execute("BEGIN IMMEDIATE")
@@ -246,7 +246,7 @@ class SqliteStore:
 
 
 def compact(path: Path, name: str = "") -> tuple[int, int]:
-    """Give the room of what was deleted back to the disk: the file's bytes before and after. Nobody may use the store.
+    """Shrink the file. Return its bytes before and after. No other process may use the store.
 
     Needs as much free room as the store has contents. Raises `StoreFailed`.
     """
@@ -268,7 +268,7 @@ def _entry(connection: sqlite3.Connection, key: str) -> Entry:
 
 
 def _entry_of(value: Any, version: Any) -> Entry:
-    """An entry of the table, whose columns hold values of any type: what nobody sealed is an empty value."""
+    """An entry of the table, whose columns hold values of any type: an unsealed value is empty."""
     has_version = isinstance(version, int) and version > 0
     return Entry(value if isinstance(value, bytes) else b"", version if has_version else FOREIGN)
 

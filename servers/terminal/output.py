@@ -52,7 +52,7 @@ class Output:
         return not self.is_json_requested and not sys.stdout.isatty()
 
     def record(self, data: Mapping[str, Any]) -> None:
-        """One thing: its members below each other, or an object. Long values go on in the lines below."""
+        """One thing: its members below each other, or an object. Long values continue in the lines below."""
         click.echo(_json(data) if self.format is Format.JSON else coloured("\n".join(_members(data))))
 
     def rows(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], none: str = "nothing found") -> None:
@@ -73,8 +73,10 @@ class Output:
 
 
 def table(rows: Sequence[Sequence[object]], heads: Sequence[str], margin: int = 0) -> str:
-    """Columns as wide as their widest cell, below their heads. On a terminal, a cell that is too long for it goes on in
-    the lines below. `margin`: characters of each line that something else takes.
+    """Columns as wide as their widest cell, below their heads.
+
+    On a terminal, a cell that is too long for it continues in the lines below. `margin`: characters of each line that
+    something else takes.
     """
     lines = [tuple(heads), *(tuple(_cell(value, name) for name, value in zip(heads, row, strict=True)) for row in rows)]
     widths = _fitting([max(len(line[column]) for line in lines) for column in range(len(heads))], margin)
@@ -202,7 +204,7 @@ def with_output(default: Format | None = None) -> Callable[[F], F]:
 
 
 def show_progress(text: str) -> None:
-    """For a person who waits: the line is written anew each time, and goes with an empty text."""
+    """For a person who waits: the line is rewritten each time, and an empty text removes it."""
     if sys.stderr.isatty():
         streams.write(streams.STDERR, f"\r{text}\033[K")
 

@@ -32,7 +32,7 @@ VALUE: Final = re.compile(r"[0-9]{1,9}|application/json(; ?[a-z.=0-9-]+)*", re.I
 CODE: Final = re.compile("[A-Za-z][A-Za-z0-9_.]{0,63}")
 MEMBER: Final = re.compile(r"[@$A-Za-z][\w@$#.-]{0,63}")
 OPEN: Final = frozenset({"tags", "userAssignedIdentities"})
-"""Members whose own members are somebody's names."""
+"""Members whose own members are names from the tenant."""
 SEGMENT: Final = re.compile(
     r"v\d\.\d|common|oauth2|token|\.well-known|openid-configuration|discovery|keys|applications|servicePrincipals|directory"
     r"|deletedItems|groups|members|memberOf|\$ref|microsoft\.graph\.\w+|addPassword|removePassword|getMemberGroups|owners"
@@ -46,7 +46,7 @@ KEYED: Final = re.compile(r"(\w+)\((\w+)='.*'\)")
 GROUP: Final = re.compile("/resourcegroups/", re.IGNORECASE)
 GUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 OURS: Final = frozenset({"api-version", "$top", "$select", "$count", "grant_type"})
-"""Parameters whose values we choose and that name nobody."""
+"""Parameters whose values cloudid chooses, and that identify no one."""
 
 
 class TranscriptRefused(CloudidError):

@@ -160,7 +160,7 @@ class _Story:
         await step("configuration of logins", "POST", "auth/cloud/config", {**config, "resource": RESOURCE})
         ceiling = {**dict.fromkeys(UNLIMITED), **self._grants("allowed_directory_roles", "allowed_app_roles")}
         subscription = {"subscription_id": self.tenant.subscription, **ceiling}
-        await step("configuration of lending", "POST", "cloud/config", {**config, **subscription})
+        await step("configuration of engines", "POST", "cloud/config", {**config, **subscription})
         for mount in ("auth/cloud", "cloud"):
             await step(f"permissions of {mount}", "GET", f"{mount}/permissions?scope={self.tenant.scope}")
         await self._ask("POST", "auth/cloud/role/any", {"bound_service_principal_ids": "*"})
@@ -220,7 +220,7 @@ class _Story:
             if await Now() > until:
                 raise NotRemoved("some objects are not deleted from Azure yet: run the command again")
             await Sleep(PAUSE)
-            await self.service.tick()  # nobody wakes the background work for what is asked past a server
+            await self.service.tick()  # without a server, nothing else wakes the background work
         return True
 
     async def _remains(self) -> list[Remains]:
@@ -269,7 +269,7 @@ def _was_looked_for(found: Found[Intent]) -> bool:
 
 
 def _made_up(tenant: str) -> str:
-    """A token of nobody: the service reads the tenant's keys before it refuses it."""
+    """An invalid token: the service reads the tenant's keys before it refuses it."""
     claims = {"iss": f"https://sts.windows.net/{tenant}/", "aud": RESOURCE, "tid": tenant, "exp": 1 << 33, "nbf": 0}
     parts = ({"alg": "RS256", "typ": "JWT", "kid": secrets.token_hex(8)}, claims)
     encoded = [urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts]

@@ -151,7 +151,7 @@ class TrioHost(OnTrio, host.Host):
 
     @asynccontextmanager
     async def _connections(self, proxy: str | None, *, is_new: bool) -> AsyncIterator[httpcore.AsyncConnectionPool]:
-        """A pool for a new connection, or the first of those with the fewest calls, so that calls which are seldom find
+        """A pool for a new connection, or the first of those with the fewest calls, so that rare calls find
         an open connection.
         """
         if is_new:

@@ -376,7 +376,7 @@ BREAKAGES: Final = (
         "audit file replaced by a folder",
         lose_audit_disk,
         r"the audit device main cannot write to /\S+: Is a directory",
-        r"fix: fix what the reason says of (/\S+),",
+        r"fix: fix the cause that the reason names for (/\S+),",
         replace_audit_file,
     ),
     Breakage(

@@ -30,7 +30,7 @@ class Scripted:
 def scripted_provider(request: HttpRequest) -> Scripted:
     """What the checks want of a provider, for a `World` or to be served over HTTP.
 
-    `/echo` tells in JSON what arrived, `/bytes` answers all bytes, `/silent` never answers, `/broken` breaks the
+    `/echo` returns as JSON what arrived, `/bytes` answers all bytes, `/silent` never answers, `/broken` breaks the
     connection, `/redirect` leads to `/echo`, and `/status/N` answers with that status.
     """
     url = urlsplit(request.url)

@@ -79,7 +79,7 @@ async def flaw_in_time() -> str:
         await within(MOMENT, napping())
     except TimeIsUp:
         pass
-    except Exception as error:  # noqa: BLE001  # which one it is, the check of `within` tells
+    except Exception as error:  # noqa: BLE001  # the check of `within` finds out which one it is
         return f"not run: within fails with {type(error).__name__}"
     else:
         return "not run: within does not end a program whose time is up"
@@ -96,7 +96,7 @@ async def napping() -> None:
 
 
 async def meeting() -> bool:
-    """Whether a program goes on while another one sleeps."""
+    """Whether a program continues while another one sleeps."""
     arrived: list[str] = []
 
     async def wait() -> bool:
@@ -206,7 +206,7 @@ async def within_closes_programs_in_parallel() -> None:
 
 
 async def shared_runs_once_for_all_who_ask() -> None:
-    """And anew for those who ask later."""
+    """And again for later callers."""
     key = await fresh_prefix()
     runs: list[int] = []
 

@@ -79,7 +79,7 @@ def unsupported() -> Refusal:
 
 
 def unquote_text(text: str) -> str:
-    """The text of a literal, from what stands between its quotes."""
+    """Return the text of a literal, from the part between its quotes."""
     return text.replace("''", "'")
 
 

@@ -51,7 +51,7 @@ class Ledger:
         display_name: str | None = None,
         unique_name: str | None = None,
     ) -> None:
-        """Note what a client created; what the world has from the beginning (`by` nobody) is not noted."""
+        """Note what a client created; objects that exist from the start (`by` no client) are not noted."""
         if by is None:
             return
         self._numbers[object_id] = len(self.entries)

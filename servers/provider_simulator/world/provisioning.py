@@ -132,7 +132,9 @@ def _scale_set(world: World, request: MachineRequest, subscription: str) -> Scal
     if existing is not None:
         place = (request.kind, subscription, request.resource_group.lower(), request.location)
         if (existing.kind, existing.subscription, existing.resource_group.lower(), existing.location) != place:
-            raise Refusal(409, "Conflict", "A scale set of that name exists, of another kind or in another place.")
+            raise Refusal(
+                409, "Conflict", "A scale set of that name exists, of a different kind or in a different place."
+            )
         if wanted.user_assigned is not None or (not flexible and wanted.system_assigned is not None):
             raise Refusal(400, "BadRequest", "The scale set already exists, and its instances share its identities.")
         return existing

@@ -132,7 +132,7 @@ class Client:
         return await self._runtime.in_time(seconds, fetch)
 
     async def clock(self) -> ClockReading | None:
-        """The middle one of the clocks that the members' machines show: etcd itself tells no time."""
+        """The middle one of the clocks that the members' machines show: etcd itself has no clock."""
         found: list[tuple[float, float]] = []
         for member in self._address.members:
             started = time.time()

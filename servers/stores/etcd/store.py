@@ -1,14 +1,15 @@
 """The `Store` on etcd: groups, coalesced reads, and what a lost answer means for a commit.
 
-A group is one transaction: it is written if everything that its commits expect holds, and otherwise tells the versions
-that it found; those commits fail, and the others are sent again. A version is the key's `mod_revision`.
+A group is one transaction: it is written if everything that its commits expect holds, and otherwise returns the
+versions that it found. The commits that expect others fail, and the rest are sent again. A version is the key's
+`mod_revision`.
 
 Each store has a key of its own, the writer's. Every group expects the version that it had last, and puts it. When an
 answer is lost, the store moves that key on: either the group had been written by then, as the key says, or it never
-will be. Until that is settled nothing is read or written: nobody must rest on what may still change.
+will be. Until that is settled nothing is read or written: nothing may depend on what may still change.
 
 A store that is opened exclusively puts the lock, which lapses with its lease. Every group expects the lock as it was
-when its store was opened, so nobody else writes while the lock is held.
+when its store was opened, so no other process writes while the lock is held.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class _Doubt:
     version: int | None = None
     """Of the group, once settled; `None`: it was not written."""
     is_unknown: bool = False
-    """Nobody can tell any more: the writer's key was removed."""
+    """The outcome is unknown, because the writer's key was removed."""
 
 
 class EtcdStore(BatchedStore):

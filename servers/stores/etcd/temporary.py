@@ -21,7 +21,7 @@ HOW: Final = "etcd is not installed: apt-get install etcd-server"
 
 
 class NoEtcd(Exception):
-    """etcd is not installed, or did not start; the text tells what to do."""
+    """etcd is not installed, or did not start; the text says what to do."""
 
 
 @define(kw_only=True)

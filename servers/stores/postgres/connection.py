@@ -22,7 +22,7 @@ from psycopg.pq.abc import PGresult as Result
 from ...runtime import Runtime
 
 TAKEN: Final = "42P05"
-"""Somebody else has prepared a statement of this name on this connection's backend."""
+"""Another client has prepared a statement of this name on this connection's backend."""
 
 POOLED: Final = (
     "a connection pooler shares this connection's backend with other clients: connect directly to the "

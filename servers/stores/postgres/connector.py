@@ -1,7 +1,7 @@
 """Connector: always one session, sooner or later; a lost one is replaced in the background, with growing pauses.
 
 A connection that is lost in the middle of a batch leaves a question: its backend may still write the batch. While that
-is open there is no session, and so neither a read nor a commit: nobody must rest on what may still change.
+is open there is no session, and so neither a read nor a commit: nothing may depend on what may still change.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ _LOCKED: Final = frozenset({"55P03", "57014", "40P01"})
 
 
 async def prepare(connection: Connection, mode: Mode) -> None:
-    """Make the store, unless it is there: somebody else may be making it at the same time. Raises `StoreFailed`."""
+    """Make the store, unless it exists: another process may be creating it at the same time. Raises `StoreFailed`."""
     _check_server(connection, mode)
     if await _exists(connection):
         return

@@ -92,7 +92,7 @@ class Session:
         """
         if self.row_locks_retry_at is not None and time.monotonic() >= self.row_locks_retry_at:
             self.row_locks_retry_at = time.monotonic() + ROW_LOCKS_RETRY_SECONDS
-            with suppress(StatementFailed):  # a commit, which needs none of it, goes on
+            with suppress(StatementFailed):  # a commit needs none of it, and continues
                 if not await schema.replace_advisory_locks(self.writer):
                     self.row_locks_retry_at = None
 

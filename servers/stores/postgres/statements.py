@@ -42,7 +42,7 @@ RIVALS: Final = Statement(
 )
 """The same key, and whether shared locks count -> how many sessions hold it whose role may use the store.
 
-A lock of any other role keeps nobody out.
+A lock of any other role has no effect.
 """
 
 PUBLIC_DATABASE: Final = Statement(

@@ -32,7 +32,7 @@ log_destination = stderr
 
 
 class NoPostgres(Exception):
-    """PostgreSQL is not installed, or did not do what it was asked; the text tells what to do."""
+    """PostgreSQL is not installed, or did not do what it was asked; the text says what to do."""
 
 
 @contextmanager
