@@ -1,7 +1,7 @@
-"""What a role demands of logins, read once for each version of the role, and the checks that follow from it.
+"""The requirements of a role for logins, read once for each version of the role, and the resulting checks.
 
-A bound is a field `bound_…` of `Role` and its rows in `checks`. `roles` does not import with a field that has no row,
-nor this module with a claim that no row reads, or a bound that some token would meet in no row.
+A bound is a field `bound_…` of `Role` and its rows in `checks`. `roles` cannot be imported if a field has no row, and
+this module cannot be imported if no row reads a claim, or if some token would meet a bound in no row.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ BOUNDS: Final = tuple({check.name: check for check in CHECKS if check.bound is n
 LISTS: Final[Mapping[str, BoundList]] = {check.name: check.bound for check in CHECKS if check.bound is not None}
 """How their lists are read, by name."""
 DESCRIPTIVE: Final = frozenset({"app_id"})
-"""Claims that no check reads: they are only shown in the metadata of tokens."""
+"""Claims that no check reads: they are only included in the metadata of tokens."""
 
 
 @define(eq=False)
 class Plan:
-    """The checks that logins of one kind meet under one role, in the order in which a login runs them."""
+    """The checks that logins of one kind meet under one role, in the order of a login."""
 
     checks: tuple[Check, ...]
     """All of them, in the order of the table. The other fields leave out those that the kind has settled."""
     by_source: tuple[Check, ...]
     by_token: tuple[Check, ...]
-    """Those that need nothing but what the token and the form say."""
+    """Those that need only the token and the form."""
     by_facts: tuple[Check, ...]
-    """Those that only the provider can decide."""
+    """Those that only Azure can decide."""
     by_role: tuple[Check, ...]
-    """Both, one after the other: for a login whose facts are at hand."""
+    """Both, one after the other, for a login whose facts are known."""
     needs_machine: bool
     needs_groups: bool
     """Which facts they need."""
     recorded: Decision | None = None
-    """The decision as it goes on record for logins that are admitted: it is the same for all of one kind."""
+    """The recorded decision for admitted logins, which is the same for all logins of a kind."""
 
 
 @frozen(kw_only=True)
 class Bounds:
-    """What a role demands: the lists that it sets, and what it allows of source and token."""
+    """The requirements of a role: the lists that it sets, and its limits for source and token."""
 
     lists: Mapping[str, frozenset[str]]
-    """The entries by name, ready for comparison. What is left out demands nothing."""
+    """The entries by name, ready for comparison. A missing list requires nothing."""
     set_lists: tuple[str, ...]
-    """The names of the lists that bind the role, each of which is enough. `*` binds too."""
+    """The names of the lists that bind the role, each of which is enough. `*` also binds."""
     bind_machines: bool
-    """Something is demanded of the machine."""
+    """Something is required of the machine."""
     cidrs: tuple[str, ...] = ()
     max_jwt_exp: int = 0
     _plans: dict[Kind, Plan] = field(factory=dict[Kind, Plan], init=False, eq=False, repr=False)
@@ -75,11 +75,11 @@ class Bounds:
 
     @property
     def bind_nothing(self) -> bool:
-        """The role would admit every login."""
+        """Return whether the role would admit every login."""
         return not self.set_lists
 
     def plan(self, kind: Kind, case: object) -> Plan:
-        """The checks that a login of this kind meets, of which `case` is one."""
+        """Return the checks that a login of this kind meets, of which `case` is one."""
         plan = self._plans.get(kind)
         if plan is None:
             plan = self._plans[kind] = _plan_of(self, kind, case)
@@ -87,7 +87,7 @@ class Bounds:
 
 
 NO_BOUNDS: Final = Bounds(lists={}, set_lists=(), bind_machines=False)
-"""Of a login whose role has not been looked at."""
+"""For a login whose role is not read."""
 
 
 def _plan_of(bounds: Bounds, kind: Kind, case: object) -> Plan:
@@ -117,7 +117,7 @@ def require_rows(form: type) -> None:
 
 
 def require_readers(claims: type) -> None:
-    """Raise `TypeError` for a claim that is kept and that no check reads."""
+    """Raise `TypeError` for a stored claim that no check reads."""
     read = DESCRIPTIVE.union(*(check.claims for check in CHECKS))
     forgotten = [each.name for each in fields(claims) if each.name not in read]
     if forgotten:

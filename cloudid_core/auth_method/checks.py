@@ -1,11 +1,11 @@
-"""The checks of a login: a table in which each stands once, whoever runs it.
+"""The checks of a login: a table in which each check is defined once, for all its users.
 
-A login runs the rows that it meets, stage by stage, to the first that fails, or to the facts that it still needs. What
-explains a login (`explain`, recent logins, audit entries, tests of roles) runs all of them; a renewal runs those after
-`SOURCE`; `verify` those of its token and its bounds. The reference page of checks is printed from the same rows.
+A login runs the rows that it meets, stage by stage, up to the first that fails, or to the facts that it still needs.
+Explanations of a login (`explain`, recent logins, audit entries, role tests) run all of them; a renewal runs those
+after `SOURCE`; `verify` those of its token and its bounds. The reference page of checks is printed from the same rows.
 
-Which rows a login meets follows from its role and its *kind* alone. There are few kinds, so their rows are picked once
-(`bounds.Plan`), and a login runs nothing that it does not meet.
+The rows that a login meets follow only from its role and its *kind*. There are few kinds, so their rows are picked once
+(`bounds.Plan`), and a login runs no other check.
 """
 
 from __future__ import annotations
@@ -26,19 +26,22 @@ if TYPE_CHECKING:
     from .bounds import Bounds
 
 ANY: Final = ("*",)
-"""In `bound_service_principal_ids`: any principal of the tenant."""
+"""In `bound_service_principal_ids`: any service principal of the tenant."""
 PLACE: Final = ("subscription_id", "resource_group_name")
-"""What a login says of its machine whichever machine it is."""
+"""The fields of a login that every kind of machine has."""
 
 ALWAYS: Final = "always"
 NEEDED: Final = "needed"
 EACH: Final = "each"
-"""When the provider confirms a machine: under every role that binds machines; only where the token does not prove what
-is bound; whatever the role binds, as at a renewal."""
+"""When Azure confirms a machine.
+
+Either under every role that binds machines, or only if the token does not prove what is bound, or whatever the role
+binds, as for a renewal.
+"""
 
 
 class Stage(IntEnum):
-    """When a login runs a check. A later stage is not reached before the earlier ones have passed."""
+    """When a login runs a check. A later stage is reached only after the earlier ones have passed."""
 
     TOKEN = 1, "the token: issuer, tenant, audience, times"
     """Nothing depends on the role yet."""
@@ -47,8 +50,8 @@ class Stage(IntEnum):
     MACHINE_CLAIM = 4, "the machine, by the token"
     MACHINE = 5, "Azure knows the machine with the principal"
     """This stage and the later ones need facts."""
-    MACHINE_FACTS = 6, "the machine, by what Azure says of it"
-    GROUPS = 7, "the principal, by its groups in the directory"
+    MACHINE_FACTS = 6, "the machine, by what Azure returns"
+    GROUPS = 7, "the principal, by its groups in Microsoft Entra ID"
 
     doc: str
 
@@ -63,16 +66,16 @@ class Stage(IntEnum):
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """All of a login that decides which checks it meets."""
+    """The properties of a login that decide which checks it meets."""
 
     token_type: str
     has_overflow: bool
-    """The token does not list the groups: the directory knows them."""
+    """The token does not list the groups, so Entra ID has to."""
     machine: str
-    """The kind of the machine, `Collection.kind`; empty: the token names none."""
+    """The kind of the machine, `Collection.kind`. Empty: the token does not name one."""
     compares_subscription: bool
     compares_resource_group: bool
-    """Token and form both say it."""
+    """Both the token and the form have it."""
     named_by: str
     """The field of the form that names the machine."""
     machine_check: str
@@ -100,41 +103,44 @@ class BoundList:
 
     about_machine: bool = False
     reads: Callable[[tuple[str, ...]], frozenset[str] | None] = lambda entries: _folded(entries) or None
-    """The entries, ready for comparison; `None`: the list demands nothing."""
+    """Returns the entries, ready for comparison. `None`: the list requires nothing."""
     suffices: bool = True
-    """A role with no other bound is bound."""
+    """A role with no other bound counts as bound."""
 
 
 @frozen(kw_only=True, eq=False, slots=False)
 class Check:
-    """A row of the table. Its functions get a `Case`, and read of it only what `applies` and `is_known` allow for."""
+    """A row of the table.
+
+    Its functions get a `Case`, and read only the parts that `applies` and `is_known` guarantee.
+    """
 
     name: str
     code: Code
     """The code of a refusal by it."""
     stage: Stage
     applies: Callable[[Kind, Bounds], bool] = lambda kind, bounds: True
-    """When a login meets it. A bound also needs its list in the role, and one about machines a machine."""
+    """Whether a login meets it. A bound also needs its list in the role, and a bound about machines a machine."""
     is_known: Callable[[Any], bool] = lambda case: True
-    """Whether the facts are there that it needs."""
+    """Whether the facts that it needs are known."""
     found: Callable[[Any], Json]
-    """The value that is checked, to be shown."""
+    """The checked value, for explanations."""
     expected: Callable[[Any], Json] = lambda case: None
-    """What the value is compared with, to be shown; of a list of the role, its entries."""
+    """What the value is compared with, for explanations. For a list of the role, its entries."""
     holds: Callable[[Any], bool]
     is_settled: Callable[[Kind], bool] = lambda kind: False
     """Whether the kind alone, with the role, decides it. Then a login that passes does not run it."""
     claims: tuple[str, ...] = ()
     """The fields of `Claims` that it reads."""
     bound: BoundList | None = None
-    """How the list `name` of a role is read that it compares with."""
+    """How to read the list `name` of a role with which it compares."""
     demanded: Callable[[Bounds], Collection[str]] | None = None
-    """The list of the role that it compares with, where that is not a bound."""
+    """The list of the role with which it compares, if that is not a bound."""
     code_in: Callable[[Any], Code] | None = None
-    """The code where it depends on the case."""
+    """The code, if it depends on the case."""
 
     def is_met_by(self, kind: Kind, bounds: Bounds) -> bool:
-        """Whether a login of this kind meets the check under these bounds."""
+        """Return whether a login of this kind meets the check under these bounds."""
         if self.bound is not None:
             is_missing = self.bound.about_machine and not kind.has_machine
             return self.name in bounds.lists and not is_missing and self.applies(kind, bounds)
@@ -142,28 +148,31 @@ class Check:
 
     @property
     def compares_with_list(self) -> bool:
-        """Whether it compares with a list of the role."""
+        """Return whether it compares with a list of the role."""
         return self.bound is not None or self.demanded is not None
 
     def list_in(self, bounds: Bounds) -> Collection[str]:
-        """The entries of the role that it compares with; empty where it does not compare with a list."""
+        """Return the entries of the role with which it compares. Empty if it does not compare with a list."""
         if self.demanded is not None:
             return self.demanded(bounds)
         return bounds.lists[self.name] if self.bound is not None else ()
 
     def code_of(self, case: object) -> Code:
-        """The code of a refusal of this login."""
+        """Return the code of a refusal of this login."""
         return self.code_in(case) if self.code_in is not None else self.code
 
 
 def _identity_code(case: Any) -> Code:
-    """The identity of the token may be the one that could not be read."""
+    """Return the code of a missing identity, which may be the one that could not be read."""
     unread: Code | None = case.known_machine.unread if case.known_machine else None
     return unread or Code.MACHINE_IDENTITY_MISMATCH
 
 
 def _rests_on_machine(kind: Kind, bounds: Bounds) -> bool:
-    """Whether the provider has to confirm the machine: it confirms every one that it has to say something about."""
+    """Return whether Azure has to confirm the machine.
+
+    Azure confirms every machine about which it has to return something.
+    """
     if not kind.has_machine:
         return False
     if kind.machine_check == EACH or (bounds.bind_machines and kind.machine_check == ALWAYS):
@@ -172,7 +181,7 @@ def _rests_on_machine(kind: Kind, bounds: Bounds) -> bool:
 
 
 def _rests_on_groups(kind: Kind, bounds: Bounds) -> bool:
-    """Whether the directory has to list the principal's groups, because the token does not."""
+    """Return whether Entra ID has to list the principal's groups, because the token does not."""
     return kind.has_overflow and "bound_group_ids" in bounds.lists
 
 
@@ -189,7 +198,7 @@ def _is_no_virtual_machine(kind: Kind, bounds: Bounds) -> bool:
 
 
 def _is_named_by(field: str) -> Callable[[Kind, Bounds], bool]:
-    """Whether the form names the machine of the claim by this field."""
+    """Return whether the form names the machine of the claim with this field."""
     return lambda kind, bounds: kind.has_machine and kind.named_by == field
 
 
@@ -321,7 +330,7 @@ CHECKS: Final = (
         is_known=lambda case: case.knows_of_groups,
         claims=("groups_overflow",),
         found=lambda case: None if case.known_groups is None else sorted(case.known_groups),
-        expected=lambda case: "the directory knows the groups of the principal",
+        expected=lambda case: "Microsoft Entra ID knows the groups of the principal",
         holds=lambda case: case.facts.groups is not None,
     ),
     Check(
@@ -450,7 +459,7 @@ CHECKS: Final = (
         is_known=lambda case: case.knows_of_machine,
         claims=("machine",),
         found=lambda case: case.claims.machine.written if case.known_machine else None,
-        expected=lambda case: "the provider knows the machine",
+        expected=lambda case: "Azure knows the machine",
         holds=lambda case: case.facts.machine is not None,
     ),
     Check(
@@ -516,6 +525,8 @@ CHECKS: Final = (
         holds=lambda case: case.facts.machine.vm_id in case.bounds.lists["bound_vm_ids"],
     ),
 )
-"""In the order in which they are shown; a login runs them by their stages, and within a stage in this order. What the
-provider tells only where the token does not has two rows, of which a login meets one.
+"""The checks in the order in which they are shown.
+
+A login runs them by their stages, and within a stage in this order. A check that Azure decides only if the token does
+not has two rows, of which a login meets one.
 """

@@ -1,8 +1,8 @@
 """The decision: whether a mount accepts a token and a role admits its login, by the rows of `checks`.
 
-It is pure. A login runs the rows that it meets to the first that fails, which names the refusal, or to the facts that
-it needs from the provider. A login that can be refused without facts never needs any, and facts that it does not need
-have no say.
+It is pure. A login runs the rows that it meets up to the first that fails, which defines the refusal, or to the facts
+that it needs from Azure. A login that can be refused without facts never needs any, and facts that it does not need
+have no effect.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _IDENTITIES: Final = fold(f"/{USER_ASSIGNED_IDENTITY}/")
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What the provider says. `None`: it does not know the machine, or cannot tell the groups."""
+    """What Azure returns. `None`: it does not know the machine, or cannot list the groups."""
 
     machine: Machine | NotAsked | None = NOT_ASKED
     groups: frozenset[str] | NotAsked | None = NOT_ASKED
@@ -44,7 +44,7 @@ NO_FACTS: Final = Facts()
 
 
 class Trust(msgspec.Struct, frozen=True):
-    """What a mount demands of every token: its audience, tenant and issuers."""
+    """What a mount requires of every token: its audience, tenant and issuers."""
 
     audience: str
     tenant_id: str
@@ -59,42 +59,42 @@ _NO_FORM: Final = LoginForm()
 
 
 class Case(msgspec.Struct):
-    """A login as the checks read it. Until the mount has accepted the token, it has nothing of role and form."""
+    """A login as the checks read it. Before the mount has accepted the token, it has nothing of role and form."""
 
     claims: Claims
     trust: Trust = _NO_TRUST
     now: Instant = 0.0
     address: str | None = None
-    """Where the login comes from; `None`: unknown."""
+    """Source address of the login. `None`: unknown."""
     bounds: Bounds = NO_BOUNDS
     form: LoginForm = _NO_FORM
     facts: Facts = NO_FACTS
     weight: int = 1
-    """What it weighs once it is remembered: bytes of the role's entry."""
+    """Its size in a cache: bytes of the role's entry."""
     place: Collection | OtherClaim = NOWHERE
-    """Where the machine is, as far as the token says: `Claims.place`."""
+    """The place of the machine, as far as it is in the token: `Claims.place`."""
 
     def __post_init__(self) -> None:
         self.place = self.claims.place or NOWHERE
 
     @property
     def known_machine(self) -> Machine | None:
-        """What the provider says of the machine, if it was asked and knows it."""
+        """Return Azure's facts about the machine, if it was looked up and exists."""
         return None if self.facts.machine is NOT_ASKED else self.facts.machine
 
     @property
     def known_groups(self) -> frozenset[str] | None:
-        """What the directory says of the principal's groups, if it was asked and knows them."""
+        """Return the principal's groups from Entra ID, if they were looked up and exist."""
         return None if self.facts.groups is NOT_ASKED else self.facts.groups
 
     @property
     def knows_of_machine(self) -> bool:
-        """Whether the provider was asked about the machine."""
+        """Return whether the machine was looked up."""
         return self.facts.machine is not NOT_ASKED
 
     @property
     def knows_of_groups(self) -> bool:
-        """Whether the directory was asked about the groups."""
+        """Return whether the groups were looked up."""
         return self.facts.groups is not NOT_ASKED
 
 
@@ -107,14 +107,14 @@ class Needs:
 
 
 class Verified(msgspec.Struct, frozen=True, gc=False):
-    """A login that is admitted, and what was proven on the way."""
+    """An admitted login, and what it has proven."""
 
     claims: Claims
     machine: Machine | None
-    """The provider's word on the machine, if it was asked."""
+    """Azure's facts about the machine, if it was looked up."""
 
     def metadata(self, role: str) -> Mapping[str, str]:
-        """The role, and what the token's signature or the provider proves; nothing that only the form says."""
+        """Return the role, and what the token's signature or Azure proves, but nothing that is only in the form."""
         claims, machine = self.claims, self.machine
         named = claims.machine
         verified = {"role": role, "jwt_type": claims.token_type, "tenant_id": claims.tenant_id}
@@ -161,7 +161,7 @@ def run(checks: Iterable[Check], case: Case) -> None:
 
 
 def lacking(plan: Plan, facts: Facts) -> Needs | None:
-    """Return the facts that a login needs and that are not known."""
+    """Return the facts that a login needs and that are unknown."""
     machine = plan.needs_machine and facts.machine is NOT_ASKED
     groups = plan.needs_groups and facts.groups is NOT_ASKED
     return Needs(machine, groups) if machine or groups else None

@@ -1,11 +1,11 @@
-"""Login: from a machine's signed identity to a service token, in the order of its steps.
+"""Login: from a machine's signed token to a service token, in the order of its steps.
 
 First the mount accepts the token: signature, issuer, tenant, audience, times. Azure signs the tokens of all tenants
 with the same keys, so a signature alone proves nothing. Only then does anything depend on the role: its existence, the
-source address, the bounds. Checks that need no network come first; the decision itself is one pure function.
+source address, the bounds. Checks that need no network come first. The decision itself is one pure function.
 
-It is written against a view of mount, configuration and role, which may be cached. Its commit expects the view;
-dispatch verifies it before a refusal, and runs the login again on a fresh view where it was out of date.
+A login works on a view of mount, configuration and role, which may be cached. Its commit expects the view. Before a
+refusal, dispatch verifies the view, and runs the login again on a new view if it was out of date.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ AFTER_SIGNATURE: Final = frozenset({Code.JWT_CLAIM_MISSING, *(check.code for che
 
 
 async def log_in(call: Call) -> Answer:
-    """Answer a login with a token, or refuse it with the code of the check that failed.
+    """Answer a login with a token, or refuse it with the code of the failed check.
 
-    Until the mount has accepted the token, nothing reads, caches or notes the role that the form names: the work would
-    show which roles exist to every caller, or to the machines of all tenants.
+    Until the mount has accepted the token, nothing reads, caches or notes the role in the form. Otherwise, the work
+    would reveal which roles exist to every caller, or to the machines of all tenants.
     """
     form = call.form(LoginForm)
     exchange = call.exchange
@@ -86,7 +86,7 @@ async def log_in(call: Call) -> Answer:
 
 
 async def admitted(call: Call, snapshot: Snapshot, case: Case) -> Verified:
-    """Run the checks of the role, and what is recorded of them."""
+    """Run the checks of the role. Return what is recorded of them."""
     plan, other, exchange = plan_of(case), case.claims.other, call.exchange
     try:
         if plan.by_source:
@@ -110,7 +110,7 @@ async def admitted(call: Call, snapshot: Snapshot, case: Case) -> Verified:
 
 
 async def _issue(call: Call, snapshot: Snapshot, verdict: Verified) -> Answer:
-    """Commit a token for a login that is admitted; `Conflict` when the snapshot is out of date."""
+    """Commit a token for an admitted login. Raise `Conflict` if the snapshot is out of date."""
     random = await RandomBytes(RANDOM_SIZE + NONCE_SIZE)
     issued = issue(
         call.context,
@@ -134,14 +134,14 @@ async def _issue(call: Call, snapshot: Snapshot, verdict: Verified) -> Answer:
 
 
 def trust_of(settings: Settings, base: MountSnapshot, key_set: KeySet) -> Trust:
-    """What the mount demands of tokens."""
+    """Return what the mount requires of tokens."""
     return Trust(base.config.resource, key_set.tenant_id, key_set.issuers, settings.leeway, settings.machine_check)
 
 
 async def verified_claims(call: Call, form: LoginForm, base: MountSnapshot) -> tuple[Claims, KeySet]:
-    """The claims of a token whose signature holds, and the keys it was verified with.
+    """Return the claims of a token with a valid signature, and the keys that verified it.
 
-    Clients that send a file (`jwt=@FILE`) send the end of its line with the token.
+    Clients that send a file (`jwt=@FILE`) send the newline at its end with the token.
     """
     context = call.context
     key_set = known_keys(base.identity, call.exchange.time) or await fetched_keys(call, base)
@@ -163,7 +163,7 @@ async def provider_client(call: Call, base: MountSnapshot) -> Client:
 
 
 async def fetched_keys(call: Call, base: MountSnapshot) -> KeySet:
-    """The tenant's signing keys, from the provider."""
+    """Fetch the tenant's signing keys from Azure."""
     return await signing_keys(await provider_client(call, base))
 
 
@@ -185,19 +185,19 @@ def _ignored(other: OtherClaim, call: Call, snapshot: Snapshot) -> MachineClaimI
 
 
 def facts_at_hand(client: Client, claims: Claims, now: Instant) -> Facts:
-    """What the provider said a short time ago."""
+    """Return recent facts from Azure."""
     machine = known_machine(client, claims.machine.folded, now) if claims.machine else None
     groups = known_groups(client, claims.principal_id, now) if claims.groups_overflow else None
     return Facts(machine.content if machine else NOT_ASKED, groups.content if groups else NOT_ASKED)
 
 
 async def fetched_facts(call: Call, snapshot: Snapshot, claims: Claims, facts: Facts, needs: Needs) -> Facts:
-    """What only the provider can tell, beside what is known already."""
+    """Look up the facts that only Azure has, in addition to those that are known."""
     return await asked_facts(await provider_client(call, snapshot.base), claims, facts, needs)
 
 
 async def asked_facts(client: Client, claims: Claims, facts: Facts, needs: Needs) -> Facts:
-    """As `fetched_facts`, by a client."""
+    """Look up facts like `fetched_facts`, with a client."""
     machine, groups = facts.machine, facts.groups
     if needs.machine and claims.machine is not None:
         machine = await machine_facts(client, claims.machine.resource_id)

@@ -9,9 +9,9 @@ from typing import Final
 
 
 class Operation(Enum):
-    """What a request does. Several methods may ask for one operation.
+    """The operation of a request. Several methods may mean the same operation.
 
-    `capability` is the one that it needs; it names the operation in events and audit entries too.
+    `capability` is the one that it needs, which is also its name in events and audit entries.
     """
 
     READ = "read"

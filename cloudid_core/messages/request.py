@@ -1,4 +1,4 @@
-"""Requests: path, operation, parameters and token, read from the raw message within limits."""
+"""Requests: path, operation, parameters and token, parsed from the raw message with limits."""
 
 from __future__ import annotations
 

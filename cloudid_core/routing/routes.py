@@ -118,7 +118,7 @@ def reason_for(caller: Caller | None, mount: Mount | None, reason: str) -> str:
 
 
 class Call(msgspec.Struct):
-    """What the program of a route is handed: the exchange that found it, and what only such an exchange has."""
+    """The argument of a route's program: the exchange that found the route, and what only such an exchange has."""
 
     context: Context
     exchange: Exchange

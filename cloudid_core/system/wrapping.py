@@ -89,7 +89,7 @@ async def rewrap(call: Call) -> Answer:
 
 
 async def _find(call: Call) -> tuple[Found[Token], Found[Wrapped]]:
-    """A wrapping token that was not used, and what it stands for."""
+    """Return an unused wrapping token, and the response behind it."""
     shown = call.form(WrappingForm).token or call.exchange.token
     known = await find_by_text(call.context, shown)
     token = await find_token(call.context, known.id) if known and known.is_wrapping else None

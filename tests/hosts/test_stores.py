@@ -339,10 +339,10 @@ def make_newer(path: Path) -> None:
 @pytest.mark.parametrize(
     "make, reason",
     [
-        (make_foreign, "not a store of this service"),
+        (make_foreign, "not a store of cloudid"),
         (
             make_newer,
-            r"was opened by a newer release and has version 99 .*; cloudid \S+ knows 2: go on with that release",
+            r"was opened by a newer release and has version 99 .*, but cloudid \S+ knows only 2: use that release",
         ),
         (lambda path: path.write_bytes(b"no database" * 100), "cannot be opened"),
         (lambda path: path.mkdir(), "cannot be opened"),
