@@ -73,8 +73,8 @@ test-all: $(READY) ## Tell every story on both servers, with hundreds of random 
 test-tools-all: $(READY) ## The same of the tests that need PostgreSQL, Go, Node or the vendor's SDKs
 	@$(RUN_TESTS) $(TOOLS_LONG) $(TESTS)
 
-lint: $(READY) ## Check style, import contracts and types
-	@failed=; for check in 'ruff check' 'ruff format --check' lint-imports mypy basedpyright; do \
+lint: $(READY) ## Check style, import contracts, types and prose
+	@failed=; for check in 'ruff check' 'ruff format --check' lint-imports mypy basedpyright 'python -m tests.words'; do \
 		out=$$($(BIN)/$$check 2>&1) || { printf '%s\n' "$$out" >&2; failed="$$failed, $$check"; }; \
 	done; [ -z "$$failed" ] || { echo "failed: $${failed#, }" >&2; exit 1; }
 
