@@ -231,7 +231,7 @@ async def is_from_operator(context: Context, mounts: MountTable, exchange: Excha
 
 
 async def identify(context: Context, mounts: MountTable, exchange: Exchange) -> Caller:
-    """Who sent the request; `PERMISSION_DENIED` without a good token."""
+    """Return the caller. Refuse with `PERMISSION_DENIED` without a valid token."""
     if not exchange.token:
         refuse_by_header(exchange.request.headers)
     caller = await authenticate(context, mounts, exchange.token, exchange.request.remote_address, exchange.time)
@@ -249,7 +249,7 @@ def refuse_by_header(headers: Mapping[str, str]) -> None:
 
 
 async def identify_if_possible(route: Route, context: Context, mounts: MountTable, exchange: Exchange) -> None:
-    """Find out who sent a request to a public route, if its token is good. Without a good token nothing is wrapped.
+    """Identify the caller of a public route, if its token is valid. Without a valid token, nothing is wrapped.
 
     A route that is not audited returns the state of this node, even if the store cannot be read to check the token.
     """

@@ -53,7 +53,7 @@ class Exchange(msgspec.Struct, kw_only=True):
     route: Route | None = None
     captures: Mapping[str, str] = {}
     dead_end: Refused | None = None
-    """Why the path leads to no route. Only a caller with a token that may use it is told."""
+    """Why the path leads to no route. Reported only to a caller whose token may use the path."""
     view: View | None = None
     """What it rests on."""
     body: Mapping[str, Any] = {}

@@ -77,7 +77,7 @@ async def read_metrics(call: Call) -> Answer:
     if call.context.settings.metrics_access != ANYBODY:
         caller = call.caller
         if caller is None and call.exchange.token and (call.exchange.is_late or call.context.node.last_read_failed):
-            raise Refused(Code.STORE_UNAVAILABLE)  # nobody knows whose the token is
+            raise Refused(Code.STORE_UNAVAILABLE)  # the token cannot be checked
         if caller is None or not caller.acl.allows(READ.value, f"{SYSTEM.path}/metrics"):
             raise Refused(Code.PERMISSION_DENIED)
     wants_text = call.form(MetricsForm).format == PROMETHEUS or any(

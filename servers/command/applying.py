@@ -88,7 +88,7 @@ class Applying:
             await self._host.in_thread(self._apply, token)
         except Elsewhere:
             self._log.info("folder left to the node that leads", folder=folder)
-        except Exception as error:  # noqa: BLE001  # the server goes on, and health tells it
+        except Exception as error:  # noqa: BLE001  # the server continues, and health reports it
             failure = describe_error(error)
             failure["reason"] = self._reason(error, failure.get("reason", failure["error"]))
             self._log.error("folder not applied", folder=folder, **failure)

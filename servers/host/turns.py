@@ -49,7 +49,7 @@ class Turns:
         return event.wait()
 
     async def _share(self) -> None:
-        """Begin to count anew in this turn, and let those that wait have their shares, as long as there are some."""
+        """Restart the count in this turn, and give waiting requests their shares, as long as there are some."""
         self._admit()
         while self._waiting:
             await self._runtime.next_turn()

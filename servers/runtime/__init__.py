@@ -1,4 +1,4 @@
-"""What trio and asyncio share: the few words of an event loop, periodic work, Ctrl-C, lines that come seldom."""
+"""What trio and asyncio share: the few words of an event loop, periodic work, Ctrl-C, and log lines once a minute."""
 
 from . import runtime
 from .interrupts import INTERRUPTED, until_interrupted

@@ -43,7 +43,7 @@ class Periodic:
             self._due = float("inf")
             try:
                 due = await self._work()
-            except Exception as error:  # noqa: BLE001  # background work goes on
+            except Exception as error:  # noqa: BLE001  # background work continues
                 self._report(error)
                 due = time.time() + AFTER_FAILURE
             self.wake_by(due)

@@ -100,7 +100,7 @@ def with_reasons(work: Callable[[], int | None]) -> int:
         return Exit.INTERRUPTED
     except CloudidError as error:
         return _complain("\n".join([str(error), *_advice_lines(error)]), Exit.FAILED)
-    except BrokenPipeError:  # nobody reads on
+    except BrokenPipeError:  # the reader has closed the pipe
         streams.forget_unwritten()
         return Exit.FAILED
     except OSError as error:
