@@ -82,6 +82,8 @@ class FieldType(Generic[T]):
     """The JSON schema of what a read shows."""
     limits: Schema = schemas.ANY
     """Additional rules for what a write accepts."""
+    form: type | None = None
+    """The form that reads an object whose members are fields themselves."""
     parse_variable: Callable[[object], T] = attrs.field(default=attrs.Factory(lambda kind: kind.parse, takes_self=True))
     """Parse an environment variable. A rule that became stricter must not stop a running service."""
 

@@ -3,6 +3,9 @@
 Requests can spell the same thing in several ways, and a rule means all of them: a deprecated name is the same field,
 and values are compared as JSON in the normal form of the route's field ("1h" is 3600). A list is compared element by
 element, unless the value of the rule is itself a list. Denied values ignore case.
+
+Some objects are read by a form of their own. For a rule that denies, each member is a field as well: what a policy does
+not allow to tune, it must not allow to set when a mount is created. For a rule that allows, the object is one value.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import attrs
 import msgspec
 from attrs import frozen
 
-from ..forms import Field, FieldType, Json
+from ..forms import Field, FieldType, Json, spellings_of
 from ..values import computed, fold, is_like
 from .document import Rule, Values
 
@@ -46,13 +49,14 @@ def fit(rule: Rule, parameters: Mapping[str, Json], fields: Mapping[str, Field] 
     if not (rule.required_parameters or rule.denied_parameters or rule.allowed_parameters):
         return True
     given = [_Parameter(name, value, fields.get(name), parameters.keys()) for name, value in parameters.items()]
+    members = [member for each in given for member in each.members] if rule.denied_parameters else []
     denied = _Side(rule.denied_parameters, _denying)
     allowed = _Side(rule.allowed_parameters, _allowing)
-    if _is_too_much(given, denied, allowed):
+    if _is_too_much([*given, *members], denied, allowed):
         return False
     if not _are_given(rule.required_parameters, given):
         return False
-    if any(_is_denied(each, denied) for each in given):
+    if any(_is_denied(each, denied) for each in chain(given, members)):
         return False
     return not rule.allowed_parameters or all(_is_allowed(each, allowed) for each in given)
 
@@ -222,6 +226,14 @@ class _Parameter:
     @property
     def kind(self) -> FieldType[Any]:
         return self.field.kind if self.field else _UNKNOWN
+
+    @property
+    def members(self) -> list[_Parameter]:
+        """The members that count of an object with a form, as parameters of their own."""
+        if self.kind.form is None or not self.parses or not isinstance(self.value, dict):
+            return []
+        fields, names = spellings_of(self.kind.form), self.value.keys()
+        return [_Parameter(name, value, fields.get(name), names) for name, value in self.value.items()]
 
     def read_by(self, names: _Names) -> _Reading:
         """Return what the reading of values by these names depends on.

@@ -140,7 +140,7 @@ def _normal_tuning(written: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 CONFIG: Final = FieldType(
-    "object", _tuning, null_is_absent=True, normal=_normal_tuning, schema=schemas.each(schemas.ANY)
+    "object", _tuning, null_is_absent=True, normal=_normal_tuning, schema=schemas.each(schemas.ANY), form=TuneForm
 )
 
 

@@ -24,6 +24,8 @@ class Known:
     read: Callable[[Json], Json]
     is_absent: Callable[[Json], bool]
     choices: Sequence[str] = ()
+    members: Mapping[str, Known] = {}
+    """Those of an object whose members are fields themselves."""
 
 
 @frozen
@@ -41,7 +43,7 @@ def passes(rule: Restrictions, body: Mapping[str, Json], fields: Mapping[str, Kn
         if not any(is_given(name, body, fields) for name in body if required.lower() in rule_names(name, fields)):
             return False
     for name, value in body.items():
-        if denies(rule, name, value, fields):
+        if denies(rule, name, value, fields) or denies_a_member(rule, value, fields.get(name)):
             return False
         if rule.allowed and not allows(rule, name, value, fields):
             return False
@@ -110,6 +112,13 @@ def denies(rule: Restrictions, name: str, value: Json, fields: Mapping[str, Know
         return True
     found = read(field, value)
     return any(denies_value(each, found, field) for listed in lists for each in listed)
+
+
+def denies_a_member(rule: Restrictions, value: Json, field: Known | None) -> bool:
+    """Whether a rule denies a member that counts, of an object whose members are fields."""
+    if field is None or not field.members or not reads(field, value):
+        return False
+    return any(denies(rule, name, member, field.members) for name, member in read(field, value).items())
 
 
 def denies_value(ruled: Json, found: Json, field: Known | None) -> bool:

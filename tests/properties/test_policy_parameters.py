@@ -47,6 +47,8 @@ OBJECTS: Final[tuple[Json, ...]] = (
     {"max_lease_ttl": "1h"},
     {"max_lease_ttl": 3600, "description": "Web"},
     {"max_lease_ttl": "60m", "options": {}},
+    {"listing_visibility": "unauth", "token_type": "batch", "description": "admin"},
+    {"options": {"team": "web"}, "audit_non_hmac_request_keys": "web, admin"},
     {},
 )
 TEXTS: Final = (
@@ -225,7 +227,14 @@ def choices_of(field: Field) -> tuple[str, ...]:
 
 def known(form: type) -> dict[str, Known]:
     return {
-        name: Known(field.name, field.old_name, partial(read, field), field.kind.is_absent, choices_of(field))
+        name: Known(
+            field.name,
+            field.old_name,
+            partial(read, field),
+            field.kind.is_absent,
+            choices_of(field),
+            known(field.kind.form) if field.kind.form else {},
+        )
         for name, field in spellings_of(form).items()
     }
 
@@ -252,7 +261,8 @@ def test_the_pool_has_different_values_for_every_field() -> None:
 def value_of_a_rule(random: Random, subject: Subject) -> Json:
     """One that the field takes, another one, or a pattern that is cut out of one."""
     taken = [value for value in subject.taken if can_be_ruled(value)]
-    value = random.choice(taken if random.random() < 0.8 else (*RULED, *STRUCTURES))
+    share = 0.8 if subject.field.kind.form is None else 0.4  # the others are for its members
+    value = random.choice(taken if random.random() < share else (*RULED, *STRUCTURES))
     if not isinstance(value, str) or random.random() < 0.5:
         return value
     start, end = sorted((random.randint(0, len(value)), random.randint(0, len(value))))
@@ -266,6 +276,9 @@ def values_of_a_rule(random: Random, subject: Subject) -> list[Json]:
 
 
 def name_in_a_rule(random: Random, subject: Subject) -> str:
+    form = subject.field.kind.form
+    if form is not None and random.random() < 0.5:
+        return random.choice(fields_of(form)).name
     names = [subject.field.name, subject.field.old_name or subject.field.name, subject.field.name.upper(), "other"]
     return random.choices(names, (6, 3, 1, 1))[0]
 

@@ -128,7 +128,8 @@ VALUES: Final = (
     "named by id or by name, list the allowed ones in `allowed_parameters`, or set a ceiling in the mount's "
     "configuration.\n- If the route cannot read a value, every rule that names the field refuses the "
     "request.\n- `config` of a mount is compared by its members, which are read like fields. Empty, default "
-    "and unknown members are ignored.\n- `allowed_parameters` distinguishes upper and lower case unless the "
+    "and unknown members are ignored. In `denied_parameters`, the name of a member also denies it in `config`: "
+    "`listing_visibility = []` applies to new mounts and to `tune`.\n- `allowed_parameters` distinguishes upper and lower case unless the "
     "route ignores it. `denied_parameters` never does."
 )
 LEFT_OUT: Final = (

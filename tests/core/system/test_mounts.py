@@ -182,6 +182,32 @@ def test_policies_compare_config_as_the_route_reads_it(service: Installation, ba
     assert service.refused("POST", f"sys/{base}/new", body, token) == (403, "permission_denied")
 
 
+@pytest.mark.parametrize(
+    "denied, config, passes",
+    [
+        ({"listing_visibility": []}, {"listing_visibility": "unauth"}, False),
+        ({"listing_visibility": []}, {"listing_visibility": "unauth", "max_lease_ttl": "1h", "unknown": 1}, False),
+        ({"listing_visibility": ["UNAUTH"]}, {"listing_visibility": "unauth"}, False),
+        ({"max_lease_ttl": ["100h"]}, {"max_lease_ttl": 360000}, False),
+        ({"max_lease_ttl": ["100h"]}, {"max_lease_ttl": 360001}, True),
+        ({"options": []}, {"options": {"version": "2"}}, False),
+        ({"description": ["*secret*"]}, {"description": "a secret"}, False),
+        ({"listing_visibility": []}, {"listing_visibility": "", "max_lease_ttl": "1h"}, True),
+        ({"listing_visibility": []}, {"max_lease_ttl": "1h"}, True),
+        ({"listing_visibility": []}, {}, True),
+    ],
+)
+@pytest.mark.parametrize("base", KINDS)
+def test_what_a_policy_denies_to_tune_cannot_be_given_to_a_new_mount(
+    service: Installation, base: str, denied: dict[str, Any], config: dict[str, Any], passes: bool
+) -> None:
+    """The members of `config` are the fields of `tune`."""
+    token = new_token(service, policies=[write_denial(service, f"sys/{base}/*", denied)])
+    reply = service.ask("POST", f"sys/{base}/new", {"type": "cloud", "config": config}, token)
+    assert (reply.status in (200, 204)) is passes
+    assert passes or reply.code == "permission_denied"
+
+
 def write_denial(service: Installation, path: str, denied: dict[str, Any]) -> str:
     rule = {"capabilities": ["create", "update", "sudo"], "denied_parameters": denied}
     service.must("POST", "sys/policies/acl/denial", {"policy": json.dumps({"path": {path: rule}})})
