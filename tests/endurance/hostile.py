@@ -80,8 +80,9 @@ USUAL_RATIO: Final = 5.0
 """Of the 95th percentile of the times of others, where an attacker holds connections."""
 
 STORE_GROWTH: Final = 2**20
-WRAPPED_GROWTH: Final = STORE_GROWTH + STORE_GROWTH // 8
-"""For a token that may wrap: 1,000 small answers wait at a time, which take 1 MiB; the load of others varies."""
+WRAPPED_GROWTH: Final = STORE_GROWTH + STORE_GROWTH // 2
+"""For a token that may wrap: 1,000 small answers wait at a time. Each takes four entries, which have 1.3 KiB in the
+file; the load of others varies."""
 
 MEMORY_GROWTH: Final = 2**27
 """Twice the default `body_memory`: allocators keep what was freed."""
