@@ -32,7 +32,7 @@ from .read_budget import Line
 from .responses import NONSENSE, nonsense, problem_of, read
 from .retry import NO_RETRY
 from .single_flight import BaseClient
-from .troubles import Calls, Family
+from .troubles import Access, Calls, Family
 from .urls import resolve, same_origin
 
 T = TypeVar("T")
@@ -145,7 +145,7 @@ class Client(BaseClient, frozen=True, kw_only=True):
         request = HttpRequest(call.method, call.url, headers, content, call.idempotent)
         is_directory = call.url.startswith(f"{self.cloud.directory}/")
         family = Family.DIRECTORY if is_directory else Family.RESOURCE_MANAGER
-        budget = evolve(self.budget, calls=Calls.of(self, family))
+        budget = evolve(self.budget, calls=Calls.of(self, family, Access.of(call.method, call.url)))
         if call.method == "GET" and call.url.startswith(self.cloud.resource_manager):
             budget = evolve(budget, line=self.line(call.url.removeprefix(self.cloud.resource_manager)))
         return await deliver(request, budget, idempotent=call.idempotent)

@@ -34,6 +34,9 @@ MINUTE: Final = 60.0
 FORGOTTEN: Final = 900.0
 """Seconds after its last failure when a family no longer counts as failing, because nothing has called it since."""
 
+REFUSED_ACCESS: Final = frozenset({401, 403})
+"""Statuses that say what a caller may do: reads can be allowed where writes are not."""
+
 FAILURES: Final = frozenset({401, 403, 408, 429})
 """Statuses below 500 that mean that a family does not work for a mount. Others are about the object of the call."""
 
@@ -45,6 +48,21 @@ class Family(Enum):
     RESOURCE_MANAGER = "resource manager"
     DIRECTORY = "directory"
     KEYS = "keys"
+
+
+QUESTION: Final = "/getMemberGroups"
+"""The end of the address of a POST that changes nothing."""
+
+
+class Access(Enum):
+    """What a call does with the objects of a family, as people say it."""
+
+    READ = "reading from"
+    WRITE = "writing to"
+
+    @classmethod
+    def of(cls, method: str, url: str) -> Access:
+        return cls.READ if method == "GET" or url.endswith(QUESTION) else cls.WRITE
 
 
 @frozen(kw_only=True)
@@ -61,6 +79,8 @@ class Trouble:
     since: Instant
     seen_at: Instant
     reason: str
+    access: Access | None
+    """What is refused, where the other may still be allowed."""
     is_refused: bool
     """Azure has refused the credential, so retries do not help."""
 
@@ -72,18 +92,29 @@ class Trouble:
 
 @frozen(kw_only=True)
 class Calls:
-    """Where the results of the calls of one family for one mount are noted."""
+    """Where the results of the calls of one family for one mount are noted.
+
+    A refused read is reported separately from a refused write: only a successful call with the same `access` ends it.
+    Any successful call ends the other failures of its family.
+    """
 
     caches: Caches
     family: Family
     owner: str
     mount: str
     credential: str = ""
+    access: Access | None = None
 
     @classmethod
-    def of(cls, client: Client, family: Family) -> Calls:
-        credential = client.credentials.source.value
-        return cls(caches=client.caches, family=family, owner=client.owner, mount=client.mount, credential=credential)
+    def of(cls, client: Client, family: Family, access: Access | None = None) -> Calls:
+        return cls(
+            caches=client.caches,
+            family=family,
+            owner=client.owner,
+            mount=client.mount,
+            credential=client.credentials.source.value,
+            access=access,
+        )
 
     async def note(self, answer: HttpResponse | CloudidError, since: Instant | None = None) -> None:
         """Note the result of a call or an attempt. `since`: when it started, if that is known."""
@@ -92,20 +123,23 @@ class Calls:
         if not isinstance(answer, HttpResponse):
             await self._note_failure(answer, since)
         elif answer.status in FAILURES or answer.status >= 500:
-            await self._note_failure(problem_of(answer, await Now()), since)
+            access = self.access if answer.status in REFUSED_ACCESS else None
+            await self._note_failure(problem_of(answer, await Now()), since, access)
         else:
             self.note_success()
 
     def note_success(self) -> None:
-        self.caches.provider_troubles.drop(self._key)
+        self.caches.provider_troubles.drop(self._key())
+        if self.access is not None:
+            self.caches.provider_troubles.drop(self._key(self.access))
 
-    async def _note_failure(self, failure: CloudidError, since: Instant | None) -> None:
+    async def _note_failure(self, failure: CloudidError, since: Instant | None, access: Access | None = None) -> None:
         if isinstance(failure, Refused) and failure.code is Code.DEADLINE_PASSED:
             if not isinstance(failure.__cause__, ProviderUnreachable):
                 return  # it waited for its turn, not for the provider
             failure = failure.__cause__
         now = await Now()
-        before: Trouble | None = self.caches.provider_troubles.get(self._key)
+        before: Trouble | None = self.caches.provider_troubles.get(self._key(access))
         is_continued = before is not None and before.owner == self.owner and now - before.seen_at < FORGOTTEN
         trouble = Trouble(
             family=self.family,
@@ -115,13 +149,13 @@ class Calls:
             since=before.since if before is not None and is_continued else now if since is None else since,
             seen_at=now,
             reason=reason_of(failure),
+            access=access,
             is_refused=self.family is Family.LOGIN and _is_final(failure),
         )
-        self.caches.provider_troubles.put(self._key, trouble)
+        self.caches.provider_troubles.put(self._key(access), trouble)
 
-    @property
-    def _key(self) -> tuple[str, Family]:
-        return self.owner.partition(":")[0], self.family
+    def _key(self, access: Access | None = None) -> tuple[str, Family, Access | None]:
+        return self.owner.partition(":")[0], self.family, access
 
 
 def _is_final(failure: CloudidError) -> bool:
@@ -146,7 +180,7 @@ def trouble_of(caches: Caches, owner: str, family: Family) -> Trouble | None:
 
     `None` if a call has succeeded since.
     """
-    trouble: Trouble | None = caches.provider_troubles.peek((owner.partition(":")[0], family))
+    trouble: Trouble | None = caches.provider_troubles.peek((owner.partition(":")[0], family, None))
     return trouble if trouble is not None and trouble.owner == owner else None
 
 
@@ -156,7 +190,8 @@ def forget_mount(caches: Caches, mount_id: str) -> None:
     Its remaining objects in Azure are reported with its leases.
     """
     for family in Family:
-        caches.provider_troubles.drop((mount_id, family))
+        for access in (None, *Access):
+            caches.provider_troubles.drop((mount_id, family, access))
 
 
 def forget_troubles(caches: Caches, owners: frozenset[str], now: Instant) -> None:

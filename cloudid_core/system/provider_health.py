@@ -47,10 +47,13 @@ def _problem_of(trouble: Trouble) -> tuple[HealthProblem, Occurrence]:
     facts |= {"mount": trouble.mount, "affected": affected}
     if trouble.is_refused:
         return HealthProblem.CREDENTIAL_REFUSED, {**facts, "credential": trouble.credential.replace("_", " ")}
-    return HealthProblem.PROVIDER_FAILING, {**facts, "service": SERVICES[trouble.family]}
+    service = SERVICES[trouble.family]
+    if trouble.access is not None:
+        service = f"{trouble.access.value} {service}"
+    return HealthProblem.PROVIDER_FAILING, {**facts, "service": service}
 
 
 def put_troubles(numbers: Numbers, caches: Caches) -> None:
-    for trouble in troubles(caches):
-        mount = "" if trouble.family is Family.KEYS else trouble.mount
-        put(numbers, "cloudid_provider_failing", 1, (mount, trouble.family.value))
+    failing = {("" if each.family is Family.KEYS else each.mount, each.family.value) for each in troubles(caches)}
+    for labels in sorted(failing):
+        put(numbers, "cloudid_provider_failing", 1, labels)

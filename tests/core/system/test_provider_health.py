@@ -25,6 +25,7 @@ from tests.tokens import new_token, write_policy
 
 ALERTS: Final = (Path(__file__).parents[3] / "deploy/monitoring/alerts.yml").read_text()
 MINUTES: Final = 3
+WRITES: Final = ("POST", "PATCH", "DELETE")
 UNKNOWN_TENANT: Final = "00000000-0000-4000-8000-000000000001"
 
 Break = Callable[[Installation], object]
@@ -123,6 +124,16 @@ def upkeep(world: Installation, seconds: float) -> None:
         world.perform(world.service.upkeep())
 
 
+def break_azure(world: Installation, way: str) -> None:
+    """Let Azure break in one of the ways, until health has to report it."""
+    do_break, _, family, _ = WAYS[way]
+    do_break(world)
+    for _ in range(MINUTES):
+        assert world.ask("GET", CREDS).status >= 400 or family == "login"  # a cached access token is still valid
+        upkeep(world, 60)
+    upkeep(world, 0 if family != "login" else PROOF_INTERVAL + LOOK_PAUSE)
+
+
 def problems(world: Installation, token: str = "root") -> dict[str, str]:
     """Health's problems with their texts."""
     health = world.must("GET", "sys/health", token=token)
@@ -173,14 +184,10 @@ def shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("way", WAYS)
 def test_health_status_metrics_and_the_alert_agree_when_azure_breaks(way: str, shell: Shell) -> None:
-    do_break, code, family, reason = WAYS[way]
+    _, code, family, reason = WAYS[way]
     world = engine()
     assert (problems(world), failing(world), shell.status(world)) == ({}, [], (0, []))
-    do_break(world)
-    for _ in range(MINUTES):
-        assert world.ask("GET", CREDS).status >= 400 or family == "login"  # a cached access token is still valid
-        upkeep(world, 60)
-    upkeep(world, 0 if family != "login" else PROOF_INTERVAL + LOOK_PAUSE)
+    break_azure(world, way)
     shown = problems(world)
     assert list(shown) == [code]
     assert reason in shown[code]
@@ -195,6 +202,35 @@ def test_health_status_metrics_and_the_alert_agree_when_azure_breaks(way: str, s
     world.must("POST", "cloud/config", {**world.config, "force": True})
     world.must("GET", CREDS)
     assert (problems(world), failing(world), shell.status(world)) == ({}, [], (0, []))
+
+
+def test_refused_writes_are_a_problem_although_reads_succeed() -> None:
+    world = engine()
+    denied = {"status": 403, "code": "Authorization_RequestDenied"}
+    rules = [{"match": {"family": "graph", "method": method}, "times": None, "action": denied} for method in WRITES]
+    world.cloud("POST", "/simulator/faults", rules)
+    for _ in range(MINUTES):
+        assert world.ask("GET", CREDS).status == 502
+        world.must("GET", "cloud/permissions")
+        upkeep(world, 30)
+    shown = problems(world)
+    assert list(shown) == ["provider_failing"]
+    assert shown["provider_failing"].startswith("writing to Microsoft Graph has not worked for cloud since 20")
+    assert "the provider answered 403 Authorization_RequestDenied" in shown["provider_failing"]
+    assert failing(world) == [("cloud", "directory")]
+    world.heal()
+    world.must("GET", CREDS)
+    assert (problems(world), failing(world)) == ({}, [])
+
+
+def test_reads_end_what_is_not_a_refusal_of_writes() -> None:
+    world = engine()
+    world.fail("graph", method="POST", status=500)
+    for _ in range(MINUTES):
+        assert world.ask("GET", CREDS).status >= 500
+        world.must("GET", "cloud/permissions")
+        upkeep(world, 30)
+    assert problems(world) == {}
 
 
 def test_a_wrong_secret_is_a_problem_as_soon_as_it_is_used() -> None:
