@@ -78,6 +78,11 @@ class Bounds:
         """Return whether the role would admit every login."""
         return not self.set_lists
 
+    @property
+    def weight(self) -> int:
+        """What they weigh where they are remembered: characters of all entries."""
+        return sum(len(entry) for entries in (*self.lists.values(), self.cidrs) for entry in entries)
+
     def plan(self, kind: Kind, case: object) -> Plan:
         """Return the checks that a login of this kind meets, of which `case` is one."""
         plan = self._plans.get(kind)

@@ -69,8 +69,6 @@ class Case(msgspec.Struct):
     bounds: Bounds = NO_BOUNDS
     form: LoginForm = _NO_FORM
     facts: Facts = NO_FACTS
-    weight: int = 1
-    """Its size in a cache: bytes of the role's entry."""
     place: Collection | OtherClaim = NOWHERE
     """The place of the machine, as far as it is in the token: `Claims.place`."""
 

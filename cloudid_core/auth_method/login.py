@@ -78,7 +78,7 @@ async def log_in(call: Call) -> Answer:
         call.count_role()
     name = form.role.lower()
     snapshot = cached_role(call, base, name) or await fresh_role(call, base, name)
-    case.bounds, case.form, case.weight = snapshot.role.bounds, form, snapshot.weight
+    case.bounds, case.form = snapshot.role.bounds, form
     case.facts = facts_at_hand(base.identity, claims, exchange.time)
     answer = await _issue(call, snapshot, await admitted(call, snapshot, case))
     form.jwt, proven.case = "", case  # what is remembered of a login holds no JWT

@@ -83,7 +83,7 @@ def note_login(caches: Caches, answered: RequestAnswered, proven: Proven) -> Non
         caches.admitted_logins.append((answered, proven.case))
         return
     login = RecentLogin(replace(answered, audit=None), proven.case)
-    weight = proven.case.weight if isinstance(proven.case, Case) else 1
+    weight = proven.case.bounds.weight if isinstance(proven.case, Case) else 1
     caches.refused_logins.put(login.key, login.after(caches.refused_logins.get(login.key)), weight)
 
 

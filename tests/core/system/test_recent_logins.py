@@ -105,7 +105,7 @@ def test_admissions_by_large_roles_are_forgotten_once_another_role_is_read(servi
     roles = [answered.role for answered, _ in remembered]
     assert roles[-2:] == ["large-11", "dev"]
     assert 2 < len(roles) < 12
-    assert sum(case.weight for _, case in remembered) <= LARGEST_CASES
+    assert sum(case.bounds.weight for _, case in remembered) <= LARGEST_CASES
 
 
 def test_many_admissions_by_one_large_role_are_remembered(service: Installation) -> None:
