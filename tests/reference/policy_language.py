@@ -129,7 +129,8 @@ VALUES: Final = (
     "configuration.\n- If the route cannot read a value, every rule that names the field refuses the "
     "request.\n- `config` of a mount is compared by its members, which are read like fields. Empty, default "
     "and unknown members are ignored. In `denied_parameters`, the name of a member also denies it in `config`: "
-    "`listing_visibility = []` applies to new mounts and to `tune`.\n- `allowed_parameters` distinguishes upper and lower case unless the "
+    "`listing_visibility = []` applies to new mounts and to `tune`.\n- `allowed_parameters` distinguishes upper "
+    "and lower case unless the "
     "route ignores it. `denied_parameters` never does."
 )
 LEFT_OUT: Final = (
