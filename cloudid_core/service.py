@@ -185,7 +185,8 @@ class Service:
         try:
             response = exchange.response = await respond(self.context, CATALOG, exchange)
             try:
-                answered = exchange.answered(response, response_entries(exchange))
+                entries = response_entries(exchange) if exchange.trail is not None else None
+                answered = exchange.answered(response, entries)
                 await Record(answered)
             except RecordFailed:
                 await give_back(self.context, exchange.held, tries=TRIES)

@@ -58,7 +58,8 @@ class Bounds:
     """Something is required of the machine."""
     cidrs: tuple[str, ...] = ()
     max_jwt_exp: int = 0
-    _plans: dict[Kind, Plan] = field(factory=dict[Kind, Plan], init=False, eq=False, repr=False)
+    plans: dict[Kind, Plan] = field(factory=dict[Kind, Plan], init=False, eq=False, repr=False)
+    """The plans that were made, by kind. There are few kinds."""
 
     @classmethod
     def of(cls, role: object) -> Bounds:
@@ -83,19 +84,13 @@ class Bounds:
         """What they weigh where they are remembered: characters of all entries."""
         return sum(len(entry) for entries in (*self.lists.values(), self.cidrs) for entry in entries)
 
-    def plan(self, kind: Kind, case: object) -> Plan:
-        """Return the checks that a login of this kind meets, of which `case` is one."""
-        plan = self._plans.get(kind)
-        if plan is None:
-            plan = self._plans[kind] = _plan_of(self, kind, case)
-        return plan
-
 
 NO_BOUNDS: Final = Bounds(lists={}, set_lists=(), bind_machines=False)
 """For a login whose role is not read."""
 
 
-def _plan_of(bounds: Bounds, kind: Kind, case: object) -> Plan:
+def make_plan(bounds: Bounds, kind: Kind, case: object) -> Plan:
+    """Pick the checks that a login of this kind meets, of which `case` is one."""
     met = tuple(check for check in CHECKS if check.is_met_by(kind, bounds))
     open_ = [check for check in met if not (check.is_settled(kind) and check.holds(case))]
     ordered = sorted(open_, key=lambda check: check.stage)

@@ -18,7 +18,7 @@ from ..effects import Instant
 from ..errors import Refused
 from ..provider import Machine
 from ..values import USER_ASSIGNED_IDENTITY, fold
-from .bounds import NO_BOUNDS, Bounds, Plan
+from .bounds import NO_BOUNDS, Bounds, Plan, make_plan
 from .checks import ALWAYS, Check, Kind
 from .claims import NOWHERE, Claims, Collection, OtherClaim
 from .form import LoginForm
@@ -148,7 +148,10 @@ def plan_of(case: Case) -> Plan:
         form.named_by,
         case.trust.machine_check,
     )
-    return case.bounds.plan(kind, case)
+    plan = case.bounds.plans.get(kind)
+    if plan is None:
+        plan = case.bounds.plans[kind] = make_plan(case.bounds, kind, case)
+    return plan
 
 
 def run(checks: Iterable[Check], case: Case) -> None:

@@ -34,11 +34,7 @@ class LoginForm:
     @property
     def named_by(self) -> str:
         """The field that names the machine; empty: none does."""
-        if self.vmss_name:
-            return "vmss_name"
-        if self.vm_name:
-            return "vm_name"
-        return "resource_id" if self.resource_id else ""
+        return (self.vmss_name and "vmss_name") or (self.vm_name and "vm_name") or (self.resource_id and "resource_id")
 
 
 _USUAL: Final = re.compile(

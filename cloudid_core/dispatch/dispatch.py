@@ -378,8 +378,8 @@ def complete(answer: Answer, route: Route, call: Call) -> Answer:
     """The answer of a program, with what every route answers: pages of lists, warnings, the end of a spent token."""
     if route.operation is Operation.LIST:
         answer = page_of(answer, route, call.body)
-    if route.changes and (found := warnings(route, call)):
-        answer = replace(answer, warnings=(*answer.warnings, *found))
+    if route.changes and (call.given.ignored or call.captures):
+        answer = replace(answer, warnings=(*answer.warnings, *warnings(route, call)))
     if call.caller is not None and call.caller.last_use:
         answer = replace(answer, wake_at=call.now)
     return answer
@@ -411,8 +411,6 @@ def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:
 
 def warnings(route: Route, call: Call) -> tuple[str, ...]:
     """The warnings about unknown and overruled fields: a misspelled field of a write or deletion must not vanish."""
-    if not call.captures and not call.given.ignored:
-        return ()
     overruled = sorted(name for name, value in call.captures.items() if call.body.get(name, value) != value)
     unknown = [name for name in call.given.ignored if name not in call.captures]
     found = []

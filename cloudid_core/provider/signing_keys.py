@@ -72,8 +72,7 @@ class _State:
         return self.cloud, self.tenant
 
     def usable(self, now: Instant) -> KeySet | None:
-        fresh = self.keys is not None and now - self.keys.fetched_at < LONGEST_USE
-        return self.keys if fresh else None
+        return self.keys if self.keys is not None and now - self.keys.fetched_at < LONGEST_USE else None
 
     def is_cooling_down(self, now: Instant) -> bool:
         return self.tried_at is not None and 0 <= now - self.tried_at < REST

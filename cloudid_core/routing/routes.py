@@ -131,14 +131,12 @@ class Call(msgspec.Struct):
 
     @property
     def mount(self) -> Mount:
-        mount: Mount = self.exchange.mount  # type: ignore[assignment]  # a call has found its route
-        return mount
+        return self.exchange.mount  # type: ignore[return-value]  # a call has found its route
 
     @property
     def view(self) -> View:
         """What the request rests on."""
-        view: View = self.exchange.view  # type: ignore[assignment]  # as above
-        return view
+        return self.exchange.view  # type: ignore[return-value]  # as above
 
     @property
     def captures(self) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from attrs import evolve
 
-from cloudid_core.auth_method.bounds import BOUNDS, NO_BOUNDS, require_deciders, require_readers
+from cloudid_core.auth_method.bounds import BOUNDS, NO_BOUNDS, make_plan, require_deciders, require_readers
 from cloudid_core.auth_method.checks import ALWAYS, CHECKS, EACH, NEEDED, Check, Kind, Stage
 from cloudid_core.auth_method.claims import MACHINES, TOKEN_TYPES, Claims
 from cloudid_core.auth_method.decision import Case
@@ -71,7 +71,7 @@ KINDS: Final = [
 def test_every_bound_is_decided_in_one_row_whatever_the_kind_of_the_login() -> None:
     every = evolve(NO_BOUNDS, lists={bound.name: frozenset({"x"}) for bound in BOUNDS}, bind_machines=True)
     for kind in KINDS:
-        names = [check.name for check in every.plan(kind, CASE).checks if check.bound]
+        names = [check.name for check in make_plan(every, kind, CASE).checks if check.bound]
         assert len(names) == len(set(names))
         assert set(names) == {bound.name for bound in BOUNDS if kind.has_machine or not about_machine(bound)}
 
@@ -83,7 +83,7 @@ def about_machine(check: Check) -> bool:
 def test_a_login_whose_token_decides_everything_needs_no_facts_and_runs_every_check_that_it_meets() -> None:
     every = evolve(NO_BOUNDS, lists={bound.name: frozenset({"x"}) for bound in BOUNDS}, cidrs=("::/0",), max_jwt_exp=1)
     for bounds_of_role, kind in product((NO_BOUNDS, every), KINDS):
-        plan = bounds_of_role.plan(kind, CASE)
+        plan = make_plan(bounds_of_role, kind, CASE)
         accepting = [check for check in plan.checks if check.stage is Stage.TOKEN]
         settled = {check for check in plan.checks if check.is_settled(kind) and check.holds(CASE)}
         assert {*accepting, *plan.by_source, *plan.by_token, *plan.by_facts} == {*plan.checks} - settled
