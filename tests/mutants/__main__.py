@@ -152,29 +152,30 @@ def try_mutant(session: pytest.Session, mutant: Mutant, tests: Mapping[pytest.It
 
 
 class Trials:
-    """Tries each mutant with the tests that pytest has collected."""
+    """Tries each mutant, which has a number, with the tests that pytest has collected."""
 
-    def __init__(self, mutants: Sequence[Mutant], at_once: int) -> None:
+    def __init__(self, mutants: Mapping[int, Mutant], at_once: int) -> None:
         self._mutants, self._at_once = mutants, at_once
         self.survivors: list[Mutant] = []
-        self.untried: list[Mutant] = []
+        self.noticed = 0
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         reach = Reach(self._reach(session))
         items = {item.nodeid: item for item in session.items}
         works = {}
-        for mutant in self._mutants:
+        for number, mutant in self._mutants.items():
             tests = {items[test]: seconds for test, seconds in reach.tests_of(mutant).items()}
-            works[mutant] = partial(try_mutant, session, mutant, tests)
-        for number, ended in enumerate(in_processes(works, self._at_once), 1):
-            mutant, outcome = ended.work, ended.result or Outcome("a limit" * ended.was_killed, 0)
-            if not ended.result and not ended.was_killed:
-                self.untried.append(mutant)
-            elif not outcome.test:
+            works[number] = partial(try_mutant, session, mutant, tests)
+        for ended in in_processes(works, self._at_once):
+            mutant, outcome = self._mutants[ended.work], ended.result
+            if ended.was_killed:
+                outcome = Outcome("a limit", 0)
+            if outcome and outcome.test:
+                self.noticed += 1
+            elif outcome:
                 self.survivors.append(mutant)
-            said = "could not be tried" if mutant in self.untried else outcome
-            show(f"{number}. {mutant} ({self._mutants.index(mutant)}): {said}, {ended.seconds:.0f} s")
+            show(f"{ended.work}. {mutant}: {outcome or 'could not be tried'}, {ended.seconds:.0f} s")
         return True
 
     def _reach(self, session: pytest.Session) -> dict[Path, ReachOfFile]:
@@ -206,16 +207,15 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=os.cpu_count(), help="processes at a time")
     parser.add_argument("--tests", nargs="*", default=TESTS, help="the files or folders of those that must notice")
     options = parser.parse_args()
-    drawn = draw(options.seed, options.count)
-    drawn = [drawn[number] for number in options.only] if options.only else drawn
+    drawn = dict(enumerate(draw(options.seed, options.count)))
+    drawn = {number: drawn[number] for number in options.only or drawn}
     trials = Trials(drawn, options.at_once)
     pytest.main([*OPTIONS, *options.tests], [trials])
     for survivor in trials.survivors:
         show(f"\n{survivor.difference}")
-    untried = len(trials.untried)
-    noticed = len(drawn) - len(trials.survivors) - untried
-    show(f"\n{noticed} of {len(drawn)} mutants are noticed, {untried} could not be tried")
-    return noticed < ENOUGH * len(drawn) or untried > 0
+    untried = len(drawn) - trials.noticed - len(trials.survivors)
+    show(f"\n{trials.noticed} of {len(drawn)} mutants are noticed, {untried} could not be tried")
+    return trials.noticed < ENOUGH * len(drawn) or untried > 0
 
 
 if __name__ == "__main__":

@@ -120,15 +120,17 @@ def test_each_block_that_runs_is_marked_once_it_runs(branches: tuple[Marks, Any]
     assert choose.__doc__ == "Answer by a branch."
 
 
-def test_a_mutant_is_tried_with_the_tests_that_run_its_block_quick_files_first(branches: tuple[Marks, Any]) -> None:
+def test_a_mutant_is_tried_with_the_tests_that_run_its_block_its_own_first(branches: tuple[Marks, Any]) -> None:
     (path, line), number = [*all_blocks().items()][1]
     mutant = Mutant("journal", path, 0, line, line, another_operator)
     slow = ReachOfFile("", marks={"slow": 1 << number, "elsewhere": 0}, seconds={"slow": 9.0, "elsewhere": 0.1})
     quick = ReachOfFile("", marks={"a": 1 << number, "broken": 1 << number}, seconds={"a": 1.0, "broken": 1.0})
     quick.failed.append("broken")
     shared = ReachOfFile("", set_up=1 << number, marks={"b": 0, "c": 0}, seconds={"b": 1.0, "c": 2.0})
-    found = Reach({Path("slow"): slow, Path("shared"): shared, Path("quick"): quick}).tests_of(mutant)
-    assert [*found.items()] == [("a", 1.0), ("b", 1.0), ("c", 2.0), ("slow", 9.0)]
+    own = ReachOfFile("", marks={"own": 1 << number}, seconds={"own": 20.0})
+    files = {"slow": slow, "shared": shared, "quick": quick, "test_branches.py": own}
+    found = Reach({Path(name): file for name, file in files.items()}).tests_of(mutant)
+    assert [*found.items()] == [("own", 20.0), ("a", 1.0), ("b", 1.0), ("c", 2.0), ("slow", 9.0)]
 
 
 def test_what_a_process_finds_comes_back_and_one_that_fails_or_is_killed_is_known() -> None:
