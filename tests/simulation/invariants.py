@@ -23,7 +23,7 @@ from cloudid_core.tokens import find_token
 from cloudid_core.wrapping import Wrapped
 from cloudid_servers.provider_simulator.engine.ledger import LedgerEntry
 
-from .recorded import RecordedInstallation
+from .recorded import RecordedInstallation, is_intent
 
 SECRET_TROUBLE: Final = ("secret:", "provider:", "mount:")
 """How the reasons start of an attempt that could not remove the secret."""
@@ -35,6 +35,7 @@ LOCKED_OUT: Final = "every persisted root secret is dead"
 def check_always(installation: RecordedInstallation) -> None:
     """What holds at every instant, whatever has just gone wrong."""
     assert_background_is_fenced(installation)
+    assert_background_expects_what_it_changes(installation)
     assert_not_locked_out(installation)
     assert_root_secrets_work(installation)
     assert_nothing_of_its_own_was_lent(installation)
@@ -81,6 +82,11 @@ def assert_background_is_fenced(installation: RecordedInstallation) -> None:
         and not is_turn(commit)
     ]
     assert unfenced == [], "background work commits without its fence"
+
+
+def assert_background_expects_what_it_changes(installation: RecordedInstallation) -> None:
+    """No change that a request has made to a lease or an intent meanwhile is lost."""
+    assert installation.overwritten == [], "background work does not expect what it changes"
 
 
 def assert_all_work_is_done(installation: RecordedInstallation) -> None:
@@ -156,10 +162,6 @@ def is_turn(commit: Commit) -> bool:
 
 def is_abandonment(commit: Commit) -> bool:
     return bool(commit.puts) and all("/intent/" in key for key in (*commit.puts, *commit.deletes))
-
-
-def is_intent(key: str) -> bool:
-    return "/intent/" in key and not key.startswith(keys.DUE)
 
 
 def assert_nothing_leaked(installation: RecordedInstallation) -> None:

@@ -55,6 +55,10 @@ class Answered:
         return not self.given_back and now < min(self.until, self.token_until)
 
 
+def is_intent(key: str) -> bool:
+    return "/intent/" in key and not key.startswith(keys.DUE)
+
+
 class RecordedInstallation(Installation):
     """Also records what else a simulation has to know to judge the outcome."""
 
@@ -76,6 +80,8 @@ class RecordedInstallation(Installation):
         """Leases of applications that the service proved itself with when they were answered."""
         self.in_background: list[Commit] = []
         """The commits of background work."""
+        self.overwritten: list[str] = []
+        """Leases and intents that background work changed whatever had become of them meanwhile."""
         self.has_stalled = False
         """Whether a node has stood still in the middle of something."""
         self.unheard: set[str] = set()
@@ -137,6 +143,8 @@ class RecordedInstallation(Installation):
     async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
         if self._running_task().name.startswith(BACKGROUND) and not UNFENCED.issuperset((*puts, *deletes)):
             self.in_background.append(Commit(expects, puts, deletes))
+            changed = [key for key in (*puts, *deletes) if key.startswith(keys.LEASES) or is_intent(key)]
+            self.overwritten += [key for key in changed if key not in expects and self.store.read(key)]
         version = await super().commit(expects, puts, deletes)
         if any(key.endswith(("/config", "/rotation")) for key in puts):
             self.locked_out += self.dead_roots

@@ -1,4 +1,4 @@
-"""Every commit of the background is fenced, whichever handler makes it and whatever goes wrong."""
+"""Every commit of the background is fenced and expects what it changes, whichever handler makes it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cloudid_core.context import queue
 from cloudid_core.store import keys
 from tests.engines import DAY
 
-from .invariants import assert_background_is_fenced
+from .invariants import assert_background_expects_what_it_changes, assert_background_is_fenced
 from .operations import OPERATIONS, copy_of, disable, expire, forget_leases, with_leases
 
 
@@ -24,6 +24,7 @@ def test_every_commit_of_every_handler_is_fenced() -> None:
         installation.advance(DAY)
         installation.tick()
         assert_background_is_fenced(installation)
+        assert_background_expects_what_it_changes(installation)
         deleted = (key for commit in installation.in_background for key in commit.deletes)
         kinds |= {queue.parse(key)[1] for key in deleted if key.startswith(keys.DUE)}
     assert kinds == {*queue.KINDS} >= HANDLERS.keys()

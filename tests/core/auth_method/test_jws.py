@@ -50,6 +50,11 @@ def test_a_signed_token_gives_its_payload() -> None:
     assert json.loads(read(mint())) == said()
 
 
+def test_a_header_may_hold_sixteen_objects_and_lists() -> None:
+    assert read(with_header(more=[[]] * 14))
+    assert code_of(read, with_header(more=[[]] * 15)) == Code.JWT_MALFORMED
+
+
 def test_a_header_is_read_once() -> None:
     headers: Bounded[bytes, str] = Bounded(8)
     token = mint()

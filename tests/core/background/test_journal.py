@@ -276,9 +276,19 @@ def test_what_a_request_made_after_its_time_is_looked_for_once_more(is_undone: b
     assert (found(world) is None) is is_undone
     call_provider(world)
     world.perform(abandon(world.context, intent))
+    assert len(world.due(queue.INTENT)) == 1
     world.pass_time(3 * SETTLE_TIME)
     assert world.alive("application") == []
     assert found(world) is None
+
+
+def test_what_others_have_undone_in_time_is_not_looked_for_again() -> None:
+    world = engine_with_roles()
+    intent = made(world)
+    world.perform(abandon(world.context, intent))
+    world.tick()
+    world.perform(abandon(world.context, intent))
+    assert (found(world), world.due(queue.INTENT)) == (None, [])
 
 
 def test_what_was_made_when_nothing_names_it_any_more_is_looked_for() -> None:
@@ -315,6 +325,7 @@ def test_an_intent_without_its_mount_goes_with_its_due_entry_in_one_commit() -> 
     world.tick()
     (commit,) = (each for _, each in world.trace[begin:] if isinstance(each, Commit) and intent.key in each.deletes)
     assert any(key.startswith(keys.DUE) for key in commit.deletes)
+    assert intent.key in commit.expects
 
 
 def test_what_may_be_accounted_for_is_not_removed() -> None:

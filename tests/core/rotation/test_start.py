@@ -7,6 +7,7 @@ from cloudid_core.rotation.plan import LONGEST_OVERLAP
 from cloudid_core.rotation.start import MOST_KEYS
 from cloudid_core.store import keys
 from cloudid_core.testing import Answer
+from cloudid_core.values import rfc3339
 from tests.engines import engine_with_roles
 from tests.installation import SETTLE_TIME
 
@@ -39,7 +40,9 @@ def test_a_second_call_within_the_overlap_says_that_nothing_was_rotated() -> Non
     reply = world.ask("POST", "cloud/rotate-root")
     (warning,) = reply.body["warnings"]
     assert (reply.status, world.configured()) == (200, secret)
-    assert "2027-01-15T08:0" in warning
+    rotated_at = world.status()["last_rotation"]
+    assert rotated_at in warning
+    assert rfc3339.show(rfc3339.parse(rotated_at) + world.rotation().overlap) in warning
     assert "force=true" in warning
 
 

@@ -142,6 +142,7 @@ def test_a_new_secret_that_stops_working_gives_its_place_back() -> None:
     world.pass_time(OVERLAP_AND_MORE)
     assert world.configured() == old
     assert world.status()["note"] == STOPPED_WORKING
+    assert world.rotation().attempts == 0, "removing it has failed before it was tried"
     world.pass_time(LONGEST_OVERLAP + 4 * SETTLE_TIME)
     assert world.rotation().is_idle
     assert world.knows(old)

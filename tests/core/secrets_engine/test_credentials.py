@@ -299,6 +299,14 @@ def test_a_lease_of_a_batch_token_ends_no_later_than_the_token(engine: SecretsEn
     assert engine.is_over()
 
 
+def test_a_batch_token_with_less_than_a_second_left_gets_no_lease(engine: SecretsEngine) -> None:
+    """Clients take a lease of no seconds for one without an end."""
+    engine.role()
+    shown = token(engine, ttl="1m", type="batch")
+    engine.advance(59.5)
+    assert engine.refused("GET", CREDS, token=shown) == (504, "deadline_passed")
+
+
 def test_leases_of_a_batch_token_end_with_the_parent_of_the_token(engine: SecretsEngine) -> None:
     engine.role()
     policy = 'path "auth/token/create" { capabilities = ["update"] } path "cloud/creds/*" { capabilities = ["read"] }'

@@ -18,10 +18,12 @@ FILE = {"type": "file", "options": {"file_path": "/var/log/audit.log"}}
 
 
 class Deaf(Installation):
-    """No audit device of this world can be written."""
+    """No audit device of this world can be written while it is deaf."""
+
+    is_deaf = True
 
     async def record(self, event: Event) -> None:
-        if event.audit is not None:
+        if self.is_deaf and event.audit is not None:
             raise RecordFailed("disk full")
         await super().record(event)
 
@@ -279,6 +281,15 @@ def test_declared_devices_are_changed_in_the_settings_only() -> None:
 def test_a_declared_device_that_cannot_be_written_stops_the_start() -> None:
     with pytest.raises(Refused, match="cannot be written to"):
         Deaf(audit_devices=(DECLARED,))
+
+
+def test_a_declared_device_that_begins_to_fail_does_not_stop_the_next_start() -> None:
+    world = Deaf()
+    world.is_deaf = False
+    world.restart(audit_devices=(DECLARED,))
+    world.is_deaf = True
+    world.restart(audit_devices=(DECLARED,))
+    assert world.ask("GET", "sys/health").body["problems"] == ["audit_unavailable", "audit_device_failing"]
 
 
 def test_a_declared_device_leaves_others_alone() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cloudid_core.audit.chain import CLOSED, OPENED, RUNNING, Chain
+from cloudid_core.audit.chain import CLOSED, OPENED, RUNNING, Chain, Head
 from cloudid_core.audit.device import Device
 from cloudid_core.values import rfc3339
 from cloudid_servers.audit.program import audit
@@ -140,6 +140,24 @@ def test_a_chain_of_a_killed_process_is_attested_by_the_next_one() -> None:
     assert any("but number" in problem.text for problem in report.problems)
 
 
+def test_a_checkpoint_that_was_signed_after_another_process_had_looked_is_genuine() -> None:
+    """Nobody else can have added it."""
+    lines = written(Chain(DEVICE, "c1", "host:1"), 2, closes=False)
+    seen = Head("c1", len(lines) - 1, sha256(lines[-2].removesuffix(b"\n")).hexdigest())
+    lines += written(Chain(DEVICE, "c2", "host:2", seen), 2)
+    assert judged(lines, key=DEVICE.public_key).problems == []
+
+
+def test_a_last_line_that_is_not_the_one_which_the_next_process_saw_is_reported() -> None:
+    first = Chain(DEVICE, "c1", "host:1")
+    killed = written(first, 4, closes=False)
+    following = written(Chain(DEVICE, "c2", "host:2", first.head), 2)
+    changed = [*killed[:-1], killed[-1].replace(b'"entry":3', b'"entry":7'), *following]
+    assert [problem.text for problem in judged(changed).problems] == [
+        f"number {first.number} of chain c1 is not the line that chain c2 saw"
+    ]
+
+
 def test_a_missing_file_is_noted() -> None:
     first = Chain(DEVICE, "c1", "host:1")
     written(first, 4)
@@ -148,10 +166,12 @@ def test_a_missing_file_is_noted() -> None:
     assert "not in these files" in report.notes[0].text
 
 
-def test_lines_that_are_no_entries_are_counted_where_they_are_many() -> None:
-    report = judged([*log(), *[b"of another file\n"] * 1000])
-    assert (report.problems, len(report.notes)) == ([], 21)
-    assert str(report.notes[-1]) == "-: 980 more lines are not entries: is this a different file?"
+@pytest.mark.parametrize("more", [0, 1, 980])
+def test_lines_that_are_no_entries_are_counted_where_they_are_many(more: int) -> None:
+    report = judged([*log(), *[b"of another file\n"] * (20 + more)])
+    assert (report.problems, len(report.notes)) == ([], 21 if more else 20)
+    last = f"-: {more} more lines are not entries: is this a different file?"
+    assert (str(report.notes[-1]) == last) == (more > 0)
 
 
 def test_chains_may_be_mixed_in_a_file() -> None:

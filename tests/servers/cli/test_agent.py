@@ -286,6 +286,19 @@ def test_a_dead_token_is_replaced_although_the_first_login_fails() -> None:
     ]
 
 
+def test_a_new_login_issues_everything_again_since_all_leases_end_with_the_former_token() -> None:
+    login = {"auth": {**GOOD["auth"], "lease_duration": 100, "renewable": False}}
+    lease = {"lease_id": "l", "lease_duration": 3600, "renewable": True, "data": {"client_secret": CANARY}}
+    other, now = "cloud/creds/other", [0.0]
+    with Fake([answer(body) for body in (login, lease, lease) * 2]).serving() as fake:
+        clock = Clock(now=lambda: now[0], chance=lambda: 0.0)
+        kept = keeper(fake, [Kept("login", ()), Kept(CREDS, ()), Kept(other, ())], [], clock)
+        for now[0] in (0.0, 59.0, 60.0):
+            kept.keep()
+    paths = [path.removeprefix("/v1/") for _, path, *_ in fake.requests]
+    assert paths == ["auth/cloud/login", CREDS, other] * 2
+
+
 def test_a_lease_is_renewed_until_that_no_longer_prolongs_it() -> None:
     lease = {"lease_id": "l", "lease_duration": 100, "renewable": True, "data": {"client_secret": CANARY}}
     bodies = [GOOD, lease, {**lease, "data": None}, {**lease, "data": None, "lease_duration": 40}, lease]
