@@ -550,6 +550,23 @@ def test_every_status_has_all_security_headers(target: str, method: str, headers
     assert {name: answer.headers.get(name) for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    "target, content_type",
+    [
+        ("/ui/", "text/html; charset=utf-8"),
+        ("/ui/page.js", "text/javascript; charset=utf-8"),
+        ("/ui/codes.json", "application/json"),
+        ("/ui/cloud/simulator/world", "application/json"),
+    ],
+)
+def test_every_file_and_every_answer_of_the_simulated_cloud_has_its_type(target: str, content_type: str) -> None:
+    """The browser guesses none."""
+    page = Page(lambda request: HttpResponse(200, {}, b"{}"))
+    answer = page.answer(Request("GET", target, {OURS: "1"}))
+    assert answer is not None
+    assert answer.headers["content-type"] == content_type
+
+
 def test_nothing_is_inline_and_nothing_comes_from_elsewhere() -> None:
     response = Page().answer(Request("GET", "/ui/", {}))
     assert response is not None

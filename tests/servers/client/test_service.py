@@ -6,13 +6,13 @@ import json
 import ssl
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from cloudid_core.values.secret import Secret
 from cloudid_servers.client import Address, Service, ServiceRefused, Unreachable
@@ -126,6 +126,19 @@ def test_other_refusals_are_told_at_once(status: int, headers: dict[str, str]) -
     assert (refused.value.status, refused.value.codes) == (status, ("the_code",))
     assert str(refused.value) == "text of the_code"
     assert (len(fake.requests), pauses) == (1, [])
+
+
+def test_each_try_is_shown_to_a_person_who_waits() -> None:
+    remarks: list[str] = []
+    with Fake([refusal(503, "x", retry_after="1")]).serving() as fake, pytest.raises(ServiceRefused):
+        evolve(service(fake), watch=lambda text: nullcontext(remarks.append)).read("x")
+    assert remarks == [
+        "try 1 of 3",
+        "try 2 of 3 after 1 s: it answered 503",
+        "try 2 of 3",
+        "try 3 of 3 after 1 s: it answered 503",
+        "try 3 of 3",
+    ]
 
 
 def test_a_service_that_stays_busy_is_asked_three_times() -> None:
