@@ -207,6 +207,11 @@ class HealthProblem(Enum):
         "declare the device in the settings, or disable it and enable it again with a file in audit_directory",
     )
 
+    AUDIT_FILE_OUTSIDE = (
+        "the audit device {device} writes to {path}, which is not below this node's audit_directory",
+        "give all nodes the same audit_directory, or disable the device: cloudid delete sys/audit/{device}",
+    )
+
     AUDIT_DEVICE_SUSPENDED = (
         "the audit device {device}, which a request enabled, is suspended, because the settings declare "
         "a device of the same name",

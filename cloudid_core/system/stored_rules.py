@@ -96,6 +96,15 @@ async def audit_files_anywhere(stored: Stored) -> Sequence[Occurrence]:
     return [{"device": device.name} for device in stored.table.devices if device.is_in_any_folder]
 
 
+async def audit_files_outside(stored: Stored) -> Sequence[Occurrence]:
+    """Find audit devices of requests to other nodes whose files lie below none of this node's folders."""
+    return [
+        {"device": device.name, "path": device.options["file_path"]}
+        for device in stored.table.used_devices
+        if not device.declared and device.folder and device.folder not in stored.context.settings.audit_folders
+    ]
+
+
 async def suspended_devices(stored: Stored) -> Sequence[Occurrence]:
     """Find audit devices of requests whose names the settings now use."""
     return [{"device": device.name} for device in stored.table.suspended_devices]
@@ -233,6 +242,7 @@ RULES: Final = (
     StoredRule(HealthProblem.AUDIENCE_OPEN, open_audiences),
     StoredRule(HealthProblem.AUDIT_KEYS_SECRET, secret_audit_keys),
     StoredRule(HealthProblem.AUDIT_FILE_ANYWHERE, audit_files_anywhere),
+    StoredRule(HealthProblem.AUDIT_FILE_OUTSIDE, audit_files_outside),
     StoredRule(HealthProblem.AUDIT_DEVICE_SUSPENDED, suspended_devices),
 )
 """All rules that became stricter, and the functions that find violations."""

@@ -129,6 +129,20 @@ def test_audit_devices_go_on_that_requests_could_have_anywhere() -> None:
     assert look(world)["problems"] == []
 
 
+def test_an_audit_file_outside_the_folder_of_another_node_is_reported_there() -> None:
+    world = Installation()
+    world.must("POST", "sys/audit/main", {"type": "file", "options": {"file_path": "audit.log"}})
+    assert look(world)["problems"] == []
+    world.restart(audit_folders=("/srv/audit",))
+    health = look(world)
+    assert health["problems"] == ["audit_file_outside"]
+    [detail] = health["problem_details"]
+    assert "main writes to /var/log/audit.log, which is not below this node's audit_directory" in detail["text"]
+    [(method, path, _)] = requests_in(detail["remedy"])
+    world.must(method, path)
+    assert look(world)["problems"] == []
+
+
 def with_device(device: Device, table: MountTable) -> MountTable:
     return evolve(table, devices=(*table.devices, device))
 
