@@ -26,7 +26,7 @@ from ..client import (
     store_login,
 )
 from ..terminal import Failed, Output, waiting, with_output
-from .connection import Executing, executing, tell, told, with_address, with_identity
+from .connection import Executing, executing, service_of, tell, told, with_address, with_identity
 
 
 @click.command("login", cls=Executing)
@@ -103,7 +103,18 @@ def _last_role(address: Address, mount: str) -> tuple[str, str]:
     if is_there and (is_mount_free or mount == last.mount):
         return last.role, last.mount
     parameter = next(each for each in context.command.params if each.name == "role")
-    raise click.MissingParameter(ctx=context, param=parameter)
+    raise click.MissingParameter(_roles(service_of(address), mount), ctx=context, param=parameter)
+
+
+def _roles(service: Service, mount: str) -> str:
+    """Say which roles a mount has, where an earlier token may list them; otherwise nothing."""
+    if not service.token:
+        return ""
+    try:
+        roles = service.read(f"{mount}/role", list="true")["data"]["keys"]
+    except (ServiceRefused, Unreachable, KeyError, TypeError):
+        return ""
+    return f"Roles of {mount}: {', '.join(map(str, roles))}"
 
 
 def _end(service: Service) -> None:

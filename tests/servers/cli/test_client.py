@@ -82,6 +82,15 @@ def test_a_login_is_repeated_with_its_address_role_and_mount(
     assert logged_in("login", "--mount", "auth/other").err.startswith("error: Missing option '--role'")
 
 
+def test_a_login_without_a_role_lists_the_roles_to_those_who_may_see_them(site: Site, cloudid: Shell) -> None:
+    cloudid.set(VAULT_TOKEN=ROOT_TOKEN)
+    shown = cloudid("login")
+    roles = ", ".join(site.ask("LIST", "auth/cloud/role")["data"]["keys"])
+    assert (shown.code, f"Missing option '--role'. Roles of auth/cloud: {roles}" in shown.err) == (2, True), shown.err
+    cloudid.set(VAULT_TOKEN="")
+    assert "Roles of" not in cloudid("login").err
+
+
 @pytest.mark.parametrize("named_by", ["option", "CLOUDID_ADDR", "VAULT_ADDR"])
 @pytest.mark.parametrize(
     "words", [["creds", "reader"], ["read", "sys/mounts"], ["why", "--last"], ["revoke", "reader"]]
