@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+
+from cloudid_core.events import Event
 
 from . import extras
-from .adapters import AsgiApplication
+from .adapters import AsgiApplication, Open
 
 with extras.named():
     from .embedding import Given, OpenHost, SetUp, embedded, set_up_of
     from .settings import SettingsError
 
-__all__ = ["AsgiApplication", "application_of", "asgi_application"]
+__all__ = ["AsgiApplication", "application_of", "asgi_application", "opener"]
 
 
 def asgi_application(
-    settings: Given | None = None, *, dev_root_token: str = "", provider: str = "", prefix: str = ""
+    settings: Given | None = None,
+    *,
+    dev_root_token: str = "",
+    provider: str = "",
+    prefix: str = "",
+    on_event: Callable[[Event], None] | None = None,
 ) -> AsgiApplication:
     """The service as an ASGI application. Nothing is opened before its lifespan starts.
 
@@ -24,14 +32,22 @@ def asgi_application(
     on a simulated cloud. `provider` is the address of a simulated cloud that runs already. `prefix` is the path that
     the service is mounted at, such as `/cloudid`, for frameworks that leave it in the path, as Litestar and Django do.
 
+    `on_event` is called with each event of the service (`cloudid_core.events`), after audit devices have it. It must
+    neither block nor raise.
+
     Raises `ValueError` if `prefix` is no path, or if neither settings nor a token is given, or both are.
     """
-    return application_of(set_up_of(settings, dev_root_token, provider), prefix)
+    return application_of(set_up_of(settings, dev_root_token, provider), prefix, on_event)
 
 
-def application_of(set_up: SetUp, prefix: str = "") -> AsgiApplication:
+def application_of(set_up: SetUp, prefix: str = "", on_event: Callable[[Event], None] | None = None) -> AsgiApplication:
     """An application over what it is given when it starts."""
-    return AsgiApplication(lambda: embedded(set_up, _open_host()), prefix)
+    return AsgiApplication(opener(set_up, on_event), prefix)
+
+
+def opener(set_up: SetUp, on_event: Callable[[Event], None] | None = None) -> Open:
+    """What opens a service on the event loop that runs then."""
+    return lambda: embedded(set_up, _open_host(), on_event)
 
 
 def _open_host() -> OpenHost:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from cloudid_core import Request, Response
 from cloudid_core.errors import Refused
+from cloudid_core.events import Event
 from cloudid_core.run import run
 from cloudid_core.values.secret import Secret
 
@@ -80,12 +81,16 @@ def _head_of(request: Request) -> Head:
 
 
 @asynccontextmanager
-async def embedded(set_up: SetUp, open_host: OpenHost) -> AsyncIterator[Embedded]:
+async def embedded(
+    set_up: SetUp, open_host: OpenHost, on_event: Callable[[Event], None] | None = None
+) -> AsyncIterator[Embedded]:
     """A service with its background work, for as long as the block lasts. Raises what is `adapters.opened.EXPECTED`."""
     with set_up() as setup:
         log, log_event = setup.open_log(adopts_libraries=False)
         async with open_host(setup.store, setup.platform, setup.proxies) as host:
             setup.connect(host, log, log_event)
+            if on_event is not None:
+                host.sinks.append(on_event)
             app = setup.app(await run(setup.open(""), host), host, log)
             try:
                 yield Embedded(app, host, setup.server)

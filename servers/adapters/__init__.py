@@ -9,11 +9,12 @@ is the same for all hosts is done here: limits and deadlines of bodies, clients 
 from __future__ import annotations
 
 from .asgi import AsgiApplication
-from .opened import Opened, length_of
+from .calls import Called
+from .opened import Open, Opened, length_of
 from .own_host import OpenHost, OpenService, hosted
 from .wsgi import WsgiApplication
 
-__all__ = ["AsgiApplication", "WsgiApplication", "asgi_adapter", "wsgi_adapter"]
+__all__ = ["AsgiApplication", "Called", "WsgiApplication", "asgi_adapter", "wsgi_adapter"]
 
 
 def asgi_adapter(open_host: OpenHost, open_service: OpenService, *, prefix: str = "") -> AsgiApplication:

@@ -13,6 +13,8 @@ from cloudid_core import Request, Response
 
 from ..http_rules import NO_CONTENT, NO_LENGTH, joined
 from ..runtime import Runtime
+from .calls import Called
+from .dependency import required
 from .opened import EXPECTED, Open, Opened, checked_prefix
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -79,6 +81,26 @@ class AsgiApplication:
 
         return both
 
+    async def call(self, method: str, path: str, body: object = None, *, token: str = "") -> Called:
+        """Call the service from the application that it is embedded in, without a connection.
+
+        `path` is below `/v1/`, and `body` becomes JSON. Raises `RuntimeError` if the service is not open.
+        """
+        return await self._service().call(method, path, body, token=token)
+
+    def require(self, path: str, capability: str) -> Callable[[Any], Awaitable[list[str]]]:
+        """Return a dependency of FastAPI that admits callers whose token has a capability at a path.
+
+        The token is in `X-Vault-Token` or `Authorization: Bearer`. Without a valid token, the answer is 401; without
+        the capability, 403. The dependency returns all capabilities of the token at the path.
+        """
+        return required(self.call, path, capability)
+
+    def _service(self) -> Opened:
+        if self._opened is None:
+            raise RuntimeError("cloudid is not open: give its `lifespan` to the application that it is mounted in")
+        return self._opened
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
             case "lifespan":
@@ -136,9 +158,7 @@ class AsgiApplication:
         await send(ended[0] if ended else {"type": "lifespan.shutdown.complete"})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        opened = self._opened
-        if opened is None:
-            raise RuntimeError("cloudid is not open: give its `lifespan` to the application that it is mounted in")
+        opened = self._service()
         client = _Client(opened.runtime, receive, send)
         peer, port = scope.get("client") or ("", 0)
         target = target_of(scope, self._prefix)

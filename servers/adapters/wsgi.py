@@ -19,6 +19,7 @@ from cloudid_core import Request, Response
 from cloudid_core.errors import Code, Refused
 
 from ..http_rules import NO_CONTENT, NO_LENGTH
+from .calls import Called
 from .opened import Open, Opened, checked_prefix, length_of
 
 T = TypeVar("T")
@@ -76,6 +77,13 @@ class WsgiApplication:
             return answer
 
         return both
+
+    def call(self, method: str, path: str, body: object = None, *, token: str = "") -> Called:
+        """Call the service from the application that it is embedded in, without a connection.
+
+        `path` is below `/v1/`, and `body` becomes JSON.
+        """
+        return self._started().call(method, path, body, token)
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         running = self._started()
@@ -179,6 +187,9 @@ class _Running:
         while (piece := work.get()) is not None:
             _settle(piece, body.read)
         return answered.result()
+
+    def call(self, method: str, path: str, body: object, token: str) -> Called:
+        return self._start(self.opened.call(method, path, body, token=token)).result()
 
     def deliver(self, response: Response) -> _Written:
         """Begin to deliver an answer. What it gives is given back unless it is reported as written."""

@@ -1,0 +1,38 @@
+"""Calls of the service by the application that it is embedded in, without a connection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import field, frozen
+from msgspec import json
+
+from cloudid_core import Response
+
+
+@frozen
+class Called:
+    """The answer to a call: its status, and its JSON document, `None` if it has none."""
+
+    status: int
+    body: Any = field(default=None, repr=False)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the service did what it was called for."""
+        return self.status < 400
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The member `data` of the document; empty if it has none."""
+        found = self.body.get("data") if isinstance(self.body, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def errors(self) -> list[str]:
+        """Why the service refused; empty if it did not."""
+        return [] if self.is_done or not isinstance(self.body, dict) else list(self.body.get("errors", ()))
+
+    @classmethod
+    def of(cls, response: Response) -> Called:
+        return cls(response.status, json.decode(response.body) if response.body else None)
