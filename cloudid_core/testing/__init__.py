@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .conformance import (
     CHECKS,
+    Calls,
     Check,
     NotConforming,
     check_host,
@@ -11,6 +12,7 @@ from .conformance import (
     interruption_checks,
     provider_checks,
     scripted_provider,
+    served_provider_checks,
     shared_store_checks,
 )
 from .exhaustive import count_effects, every_fault
@@ -21,6 +23,7 @@ from .world import Answer, Provider, World
 __all__ = [
     "CHECKS",
     "Answer",
+    "Calls",
     "Check",
     "Crashed",
     "Fault",
@@ -37,5 +40,6 @@ __all__ = [
     "interruption_checks",
     "provider_checks",
     "scripted_provider",
+    "served_provider_checks",
     "shared_store_checks",
 ]

@@ -10,6 +10,7 @@ serves one until a signal stops it. `docs/reference/simulator.md` has the API th
     graph/      the directory's API
 """
 
+from .certificate import make_context
 from .engine.requests import Answer
 from .server import Running, start
 from .simulator import Simulator

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from math import inf
 from typing import Final, TypeAlias, TypeVar
 
 import trio
@@ -16,6 +13,7 @@ from cloudid_core.effects import HttpRequest
 from cloudid_core.testing import scripted_provider
 from cloudid_core.testing.conformance import Scripted
 from cloudid_servers.aiohttp_server import host as aiohttp_host
+from cloudid_servers.conformance import served_provider
 from cloudid_servers.host.host import Host
 from cloudid_servers.host.proxies import NO_PROXIES, Proxies
 from cloudid_servers.machine.platform_identity import Platform
@@ -61,46 +59,5 @@ def on(
 @contextmanager
 def serving(provider: Provider = scripted_provider) -> Iterator[str]:
     """The address of a provider that answers over HTTP."""
-    closing = threading.Event()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length", "0")))
-            url = f"http://{self.headers['host']}{self.path}"
-            scripted = provider(HttpRequest(self.command, url, dict(self.headers.items()), body))
-            closing.wait(None if scripted.delay == inf else scripted.delay)
-            self.close_connection = scripted.drop or closing.is_set()
-            if self.close_connection:
-                return
-            self.send_response_only(scripted.response.status)
-            for name, value in scripted.response.headers.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(scripted.response.body)))
-            self.end_headers()
-            self.wfile.write(scripted.response.body)
-
-        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
-
-        def handle(self) -> None:
-            try:
-                super().handle()
-            except ConnectionError:
-                self.close_connection = True
-
-    class Server(ThreadingHTTPServer):
-        request_queue_size = 512  # with the usual 5, the kernel drops connections that come at once
-
-    server = Server(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        closing.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with served_provider(provider) as served:
+        yield served.url

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -13,8 +12,9 @@ import pytest
 from cloudid_core.effects import ReadEntry, Sleep, gather
 from cloudid_core.errors import StoreFailed
 from cloudid_core.run import run
-from cloudid_core.testing import NotConforming, check_host, provider_checks
+from cloudid_core.testing import NotConforming, check_host
 from cloudid_core.testing.conformance.check import checks_of
+from cloudid_servers.conformance import served_provider
 from cloudid_servers.host.host import Host
 from cloudid_servers.stores import Store
 from cloudid_servers.stores.group_commit import GroupCommit
@@ -22,7 +22,7 @@ from cloudid_servers.stores.memory import InMemory
 from cloudid_servers.stores.sqlite import SqliteStore
 
 from ..waiting import PATIENCE
-from .opened import RUNTIMES, on, serving
+from .opened import RUNTIMES, on
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,10 @@ def test_the_host_conforms(runtime: str, make: Callable[[Path], Store], tmp_path
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_the_host_calls_providers_as_it_must(runtime: str) -> None:
-    with serving() as url, socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # taken, but nobody listens
-        checks = provider_checks(url, f"http://127.0.0.1:{closed.getsockname()[1]}")
+    with served_provider() as provider:
 
         async def scenario(host: Host) -> None:
-            await check_host(host, checks)
+            await check_host(host, provider.checks)
 
         on(runtime, scenario)
 

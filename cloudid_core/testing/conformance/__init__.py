@@ -25,12 +25,13 @@ from .basics import BASIC_CHECKS
 from .check import Check, NotConforming
 from .interruption import Interrupt, interruption_checks
 from .nodes import shared_store_checks
-from .provider import Scripted, provider_checks, scripted_provider
+from .provider import Calls, Scripted, provider_checks, scripted_provider, served_provider_checks
 from .store import STORE_CHECKS
 from .tasks import TASK_CHECKS, flaw_in_time
 
 __all__ = [
     "CHECKS",
+    "Calls",
     "Check",
     "Interrupt",
     "NotConforming",
@@ -40,6 +41,7 @@ __all__ = [
     "interruption_checks",
     "provider_checks",
     "scripted_provider",
+    "served_provider_checks",
     "shared_store_checks",
 ]
 

@@ -25,6 +25,10 @@ from .check import Check, NotConforming, checks_of, expect
 
 THIS_MILLENNIUM: Final[Instant] = 946_684_800.0
 PAUSE: Final = 0.05
+DRAWN: Final = 5000
+CLOCK_SECONDS: Final = 3.2
+FAR_AHEAD: Final = 60.0
+"""Seconds that a busy machine may lose meanwhile."""
 UNWRITABLE: Final = f"{NULL}/audit.log"
 """Below what is no folder, on any machine."""
 
@@ -41,6 +45,26 @@ async def random_bytes_are_as_many_as_asked_and_never_the_same() -> None:
         expect(f"the length of {count} random bytes", len(await RandomBytes(count)), count)
     drawn = {await RandomBytes(16) for _ in range(100)}
     expect("how many of 100 random texts are different", len(drawn), 100)
+
+
+async def random_bytes_do_not_come_again() -> None:
+    """As they would from a pool that starts over."""
+    drawn = [await RandomBytes(16) for _ in range(DRAWN)]
+    expect(f"how many of {DRAWN} random texts are different", len(set(drawn)), DRAWN)
+
+
+async def the_clock_never_goes_back() -> None:
+    """Over some seconds, in which it advances as programs sleep."""
+    first = last = await Now()
+    slept = 0.0
+    while slept < CLOCK_SECONDS:
+        await Sleep(PAUSE)
+        slept += PAUSE
+        now = await Now()
+        expect("whether the clock goes backwards", now < last, False)
+        last = now
+    if not 0.9 * slept < last - first < slept + FAR_AHEAD:
+        raise NotConforming(f"the clock has advanced {last - first:.1f} seconds in a sleep of {slept:.1f}")
 
 
 async def keys_are_rsa_keys_and_never_the_same() -> None:
@@ -108,11 +132,12 @@ BASIC_CHECKS: Final[tuple[Check, ...]] = (
     *checks_of(
         the_clock_counts_seconds_since_1970,
         random_bytes_are_as_many_as_asked_and_never_the_same,
+        random_bytes_do_not_come_again,
         keys_are_rsa_keys_and_never_the_same,
         a_federated_token_file_that_is_not_there_is_a_failure,
         every_kind_of_event_is_recorded,
         an_event_that_no_audit_device_takes_is_a_failure,
         waits=False,
     ),
-    *checks_of(a_sleeper_wakes_when_the_time_has_come, no_time_is_a_short_sleep, waits=True),
+    *checks_of(a_sleeper_wakes_when_the_time_has_come, no_time_is_a_short_sleep, the_clock_never_goes_back, waits=True),
 )

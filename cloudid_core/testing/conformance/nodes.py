@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from typing import Any, Final, TypeVar
 
-from ...effects import ABSENT, Commit, Effect, Host, ListKeys, Program, ReadEntry, Sleep, together
+from ...effects import (
+    ABSENT,
+    Commit,
+    Effect,
+    Host,
+    ListKeys,
+    Program,
+    RandomBytes,
+    ReadEntries,
+    ReadEntry,
+    Sleep,
+    together,
+)
 from ...run import run
 from .check import Check, NotConforming, checks_with, expect, fresh_prefix
 from .store import count_up, is_refused, value_at
@@ -62,6 +74,40 @@ async def what_one_host_commits_the_other_reads(other: Host) -> None:
     await Commit({}, {}, (a,))
     expect("the other host's value of a deleted entry", await on_host(other, value_at(a)), None)
     expect("the other host's keys", await on_host(other, keys_at(prefix)), (b,))
+
+
+async def what_was_read_before_is_read_again(other: Host) -> None:
+    """In each of the three ways, after a commit of the other host and none of this one: nothing is cached or lags."""
+    prefix = await fresh_prefix()
+    key = prefix + "a"
+    await Commit({}, {key: b"0"})
+    for number in range(1, STEPS):
+        await read_in_all_ways(prefix, key, b"%d" % (number - 1))
+        await on_host(other, commit_of({key: b"%d" % number}))
+        await read_in_all_ways(prefix, key, b"%d" % number)
+    await on_host(other, deletion_of(key))
+    await read_in_all_ways(prefix, key, None)
+
+
+async def read_in_all_ways(prefix: str, key: str, value: bytes | None) -> None:
+    expect("an entry of the other host, by ReadEntry", await value_at(key), value)
+    entries = await ReadEntries((key,))
+    expect("an entry of the other host, by ReadEntries", entries[key].value if key in entries else None, value)
+    expect("the other host's keys, by ListKeys", await ListKeys(prefix), () if value is None else (key,))
+
+
+async def deletion_of(key: str) -> int:
+    return await Commit({}, {}, (key,))
+
+
+async def random_bytes_of_two_hosts_differ(other: Host) -> None:
+    """As they would not from the same seed: secrets of both would be the same."""
+
+    async def draw() -> list[bytes]:
+        return [await RandomBytes(16) for _ in range(STEPS)]
+
+    mine, theirs = await draw(), await on_host(other, draw())
+    expect("how many random texts two hosts have in common", len(set(mine) & set(theirs)), 0)
 
 
 async def versions_grow_over_both_hosts(other: Host) -> None:
@@ -142,6 +188,8 @@ def shared_store_checks(other: Host) -> tuple[Check, ...]:
     return checks_with(
         other,
         what_one_host_commits_the_other_reads,
+        what_was_read_before_is_read_again,
+        random_bytes_of_two_hosts_differ,
         versions_grow_over_both_hosts,
         of_two_commits_that_cross_one_is_written,
         of_two_crossing_absences_one_is_written,

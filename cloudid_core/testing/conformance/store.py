@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -130,6 +130,55 @@ async def versions_grow_over_the_whole_store() -> None:
     again = await Commit({}, {prefix + "a": b"1"})
     expect("whether versions grow from commit to commit", ABSENT < first < other < again, True)
     expect("whether the version of a deleted entry is refused", await is_refused({prefix + "a": first}, {}), True)
+
+
+async def no_version_comes_twice() -> None:
+    """Not even when the newest entry of the store is deleted and made again, or commits follow each other at once."""
+    key = await fresh_prefix() + "a"
+    versions: list[int] = []
+    for number in range(STEPS):
+        versions.append(await Commit({}, {key: b"%d" % number}))
+        await Commit({}, {}, (key,))
+    expect("versions of an entry that was deleted and made again", versions, sorted(set(versions)))
+
+
+async def a_commit_moves_an_entry_at_once() -> None:
+    """Whoever reads meanwhile finds it at one of its two places, never at both."""
+    prefix = await fresh_prefix()
+    places = (prefix + "a", prefix + "b")
+    await Commit({}, {places[0]: b""})
+    done: list[bool] = []
+
+    async def move() -> None:
+        for number in range(STEPS):
+            here, there = places[number % 2], places[1 - number % 2]
+            await Commit({}, {there: b""}, (here,))
+        done.append(True)
+
+    async def look() -> None:
+        while not done:
+            expect("how often an entry is listed that is moved", len(await ListKeys(prefix)), 1)
+            await Sleep(0)
+
+    await gather([move(), look()])
+
+
+async def a_commit_that_was_cut_off_is_whole_or_nothing() -> None:
+    prefix = await fresh_prefix()
+    for number in range(CUTS):
+        old, *new = (f"{prefix}{number}/{name}" for name in ("old", "a", "b"))
+        await Commit({}, {old: b""})
+        with suppress(TimeIsUp):
+            await within(number * CUT_STEP, move_late(old, new))
+        await Commit({}, {f"{prefix}after": b""})  # which comes after it, if it comes
+        found = await ListKeys(f"{prefix}{number}/")
+        if found not in ((old,), tuple(new)):
+            raise NotConforming(f"{len(found)} entries of a commit that was cut off: a part of it was written")
+
+
+async def move_late(old: str, new: Sequence[str]) -> None:
+    await Commit({}, dict.fromkeys(new, b""), (old,))
+    await Sleep(CUTS * CUT_STEP)
 
 
 async def keys_are_listed_in_order_of_code_points() -> None:
@@ -329,6 +378,7 @@ STORE_CHECKS: Final[tuple[Check, ...]] = (
         a_put_replaces_the_value,
         names_are_exact,
         versions_grow_over_the_whole_store,
+        no_version_comes_twice,
         keys_are_listed_in_order_of_code_points,
         a_prefix_is_literal,
         lists_come_in_pages,
@@ -343,6 +393,8 @@ STORE_CHECKS: Final[tuple[Check, ...]] = (
         no_update_is_lost,
         commits_fail_one_by_one,
         a_commit_is_seen_whole,
+        a_commit_moves_an_entry_at_once,
+        a_commit_that_was_cut_off_is_whole_or_nothing,
         of_commits_at_once_that_expect_and_put_one_key_one_is_written,
         of_crossing_absences_at_once_one_is_written,
         one_key_is_put_twice_at_once,
