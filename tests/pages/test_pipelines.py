@@ -17,7 +17,7 @@ import yaml  # type: ignore[import-untyped]
 
 from tests.servers.client.test_service import Fake
 from tests.servers.client_site import Site, client_site
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 from .blocks import ROOT, blocks_of
 from .runner import PROGRAMS
@@ -92,7 +92,7 @@ class Runner:
         token = json.loads((self.folder / ".cloudid-token").read_text())["token"]
         with pytest.raises(Exception, match="403"):
             self.site.ask("GET", "auth/token/lookup-self", token=token)
-        self.site.end_loans()
+        wait_until(lambda: not self.site.alive())
 
 
 @pytest.fixture
