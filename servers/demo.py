@@ -204,7 +204,7 @@ def climb(story: Storyteller) -> None:
 
 
 def borrow_credentials(typist: Typist) -> None:
-    """Request credentials of a new service principal, let them expire, and rotate the root secret."""
+    """Request credentials of a new service principal, and let them expire."""
     story, root = typist.story, typist.story.started.root_token
     story.tell(f"The operator limits leases of the role reader to {LEASE_SECONDS} seconds.")
     story.ask("POST", "cloud/roles/reader", token=root, body={"ttl": LEASE_SECONDS, "max_ttl": "1h"})
@@ -217,15 +217,19 @@ def borrow_credentials(typist: Typist) -> None:
     story.tell("The machine does nothing more. The lease expires, and everything that was created for it is deleted.")
     story.wait_until("objects in Azure", lambda: len(alive(story)), 0)
 
+
+def rotate(typist: Typist) -> None:
+    """Rotate the root secret, once the authentication method no longer uses it."""
+    story, root = typist.story, typist.story.started.root_token
     story.tell(
         "Rotating the root secret is refused: the authentication method uses the same secret and would be locked out."
     )
     story.ask("POST", "cloud/rotate-root", token=root, refused=409)
+    without_secret(typist)
 
     story.tell(
-        "Without that configuration, the service adds a new secret, proves it, switches to it and removes the old one."
+        "Now only the engine uses the secret. It adds a new one, proves it, switches to it and removes the old one."
     )
-    story.ask("DELETE", "auth/cloud/config", token=root)
     story.ask("POST", "cloud/rotate-root", token=root)
     rotation = story.ask("GET", "cloud/rotation", token=root)["data"]
     story.show(phase=rotation["phase"], expires=rotation["expires"])
@@ -274,7 +278,12 @@ def without_secret(typist: Typist) -> None:
     story.cloud("POST", "/simulator/federations", json=federation)
     story.show(issuer=federation["issuer"], subject=federation["subject"])
     config = {"tenant_id": world["tenant"], "resource": RESOURCE, "client_id": application["client_id"]}
-    story.ask("POST", "auth/cloud/config", token=root, body={**config, "identity_token_audience": AUDIENCE})
+    story.ask(
+        "POST",
+        "auth/cloud/config",
+        token=root,
+        body={**config, "client_secret": "", "identity_token_audience": AUDIENCE},
+    )
 
     story.tell("A new VM logs in. To look it up in Azure, the service authenticates with an identity token.")
     place = {name: machine[name] for name in ("subscription", "resource_group", "location")}
@@ -309,8 +318,8 @@ def demo(name: str) -> None:
             log_in(typist)
             climb(story)
             borrow_credentials(typist)
+            rotate(typist)
             rotate_by_itself(story)
-            without_secret(typist)
             story.tell("The demo is over. The server stops, and nothing is left of it.")
     except httpx.HTTPError as failure:
         raise DemoFailed(str(failure)) from failure
