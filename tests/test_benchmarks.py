@@ -21,7 +21,7 @@ import httpx
 import pytest
 from attrs import evolve
 
-from benchmarks import audit, audit_parts, boot_storm, bytecodes, figures, plot, scale, servers
+from benchmarks import audit, audit_parts, boot_storm, bytecodes, figures, plot, scale, servers, walk
 from benchmarks.baselines import fastapi_sqlalchemy
 from benchmarks.figures import Figure
 from benchmarks.fleet import AUDIENCE, ask_cloud, raise_fleet
@@ -80,6 +80,12 @@ def test_login_verification_prints_figures_ratios_and_environment() -> None:
     assert list(found["ratios"]) == CONTENDERS
     assert found["ratios"]["raw_rsa"] == 1
     assert_environment(found["environment"])
+
+
+def test_a_login_passes_through_no_more_functions_and_packages_than_it_may() -> None:
+    stops = walk.walk()
+    assert 0 < len([stop for stop in stops if stop.statements > 1]) <= walk.MOST_FUNCTIONS
+    assert len({stop.package for stop in stops}) <= walk.MOST_PACKAGES
 
 
 @pytest.mark.skipif(sys.version_info[:2] != bytecodes.VERSION, reason="other versions of Python have other bytecodes")

@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from inspect import cleandoc
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 import click
 import msgspec
 
+from benchmarks.walk import Stop, walk
 from cloudid_core.auth_method import CHECKS
 from cloudid_core.auth_method import config as auth_method
 from cloudid_core.auth_method.checks import Stage
@@ -35,7 +37,16 @@ from . import azure
 from .tables import table
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
-PAGES: Final = tuple(sorted((DOCS.parent / "README.md", *DOCS.glob("reference/*.md"), *DOCS.glob("how-to/*.md"))))
+PAGES: Final = tuple(
+    sorted(
+        (
+            DOCS.parent / "README.md",
+            DOCS / "why" / "architecture.md",
+            *DOCS.glob("reference/*.md"),
+            *DOCS.glob("how-to/*.md"),
+        )
+    )
+)
 _PART: Final = re.compile(r"(<!-- printed: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FORMS: Final = (auth_method.Config, secrets_engine.Config)
 EXITS: Final = {
@@ -50,6 +61,27 @@ EXITS: Final = {
     Exit.NO_COMMAND: "The command to run does not exist.",
     Exit.INTERRUPTED: "Interrupted by Ctrl-C.",
 }
+
+
+def admitted_walk() -> str:
+    """The functions that an admitted login passes through."""
+    return _drawn(walk())
+
+
+def refused_walk() -> str:
+    """The functions that a refused login passes through and an admitted one does not."""
+    admitted = walk()
+    return _drawn([stop for stop in walk(is_refused=True) if stop not in admitted])
+
+
+def _drawn(stops: Iterable[Stop]) -> str:
+    """A line for the functions of each module, in the order of their calls. Those of one statement are left out."""
+    longer = [stop for stop in stops if stop.statements > 1]
+    lines = [
+        f"{module:28} {', '.join(stop.name.rpartition('.')[2] for stop in together)}"
+        for module, together in groupby(longer, lambda stop: stop.module)
+    ]
+    return "\n".join(("```", *lines, "```", ""))
 
 
 def stages() -> str:
@@ -186,6 +218,8 @@ def _least(features: Iterable[Feature], api: Api) -> list[str]:
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "settings": settings,
     "stages": stages,
+    "admitted_walk": admitted_walk,
+    "refused_walk": refused_walk,
     "variables": variables,
     "identities": identities,
     "azure": azure.sentence,
