@@ -176,6 +176,13 @@ def test_the_bounds_of_a_head_are_exact() -> None:
     assert refusal(request(start=b"GET %sa HTTP/1.1" % target)) is Code.TARGET_TOO_LONG
 
 
+@pytest.mark.parametrize("first", "!#$%&'*+-.^_`|~A")
+def test_a_method_may_begin_with_each_mark_of_a_token(first: str) -> None:
+    """Others are refused by their names, and what no method begins with as malformed (RFC 9110, section 5.6.2)."""
+    assert head_of(request(start=f"{first}X /v1/a HTTP/1.1".encode())).method == f"{first}X"
+    assert refusal(request(start=b" X /v1/a HTTP/1.1")) is Code.MALFORMED_REQUEST
+
+
 def test_names_are_folded_and_lines_of_one_name_joined() -> None:
     headers = head_of(request(b"X-A: 1", b"x-b:", b"x-a: \xe9")).headers
     assert headers == {"host": "a", "x-a": "1, \xe9", "x-b": ""}

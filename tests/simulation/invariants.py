@@ -85,8 +85,9 @@ def assert_background_is_fenced(installation: RecordedInstallation) -> None:
 
 
 def assert_background_expects_what_it_changes(installation: RecordedInstallation) -> None:
-    """No change that a request has made to a lease or an intent meanwhile is lost."""
+    """No change that a request has made to a lease or an intent meanwhile is lost; nothing is committed for nothing."""
     assert installation.overwritten == [], "background work does not expect what it changes"
+    assert all(commit.puts or commit.deletes for commit in installation.in_background), "a commit changes nothing"
 
 
 def assert_all_work_is_done(installation: RecordedInstallation) -> None:

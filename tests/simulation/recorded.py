@@ -141,7 +141,8 @@ class RecordedInstallation(Installation):
         super().crash()
 
     async def commit(self, expects: Mapping[str, int], puts: Mapping[str, bytes], deletes: tuple[str, ...]) -> int:
-        if self._running_task().name.startswith(BACKGROUND) and not UNFENCED.issuperset((*puts, *deletes)):
+        written = {*puts, *deletes}
+        if self._running_task().name.startswith(BACKGROUND) and (not written or written - UNFENCED):
             self.in_background.append(Commit(expects, puts, deletes))
             changed = [key for key in (*puts, *deletes) if key.startswith(keys.LEASES) or is_intent(key)]
             self.overwritten += [key for key in changed if key not in expects and self.store.read(key)]

@@ -20,7 +20,7 @@ from cloudid_core.store import keys
 from cloudid_core.testing import Crashed, FaultKind, every_fault
 from tests.engines import engine_config
 from tests.logins import configure_logins, log_in
-from tests.simulation.invariants import check_in_the_end
+from tests.simulation.invariants import assert_background_expects_what_it_changes, check_in_the_end
 from tests.simulation.operations import copy_of, furnished, operator_credentials, planned_twice, with_leases
 from tests.simulation.recorded import RecordedInstallation
 
@@ -111,6 +111,14 @@ def test_the_tokens_of_an_authentication_method_end_with_it() -> None:
     assert_wiped(service, mount.id)
     assert len(service.keys(keys.TOKENS)) == 1, "only the root token is left"
     assert service.ask("LIST", "sys/leases/lookup").status == 404
+
+
+def test_the_end_of_an_authentication_method_without_tokens_commits_nothing_for_them() -> None:
+    service = copy_of(furnished())
+    disable(service, "sys/auth/cloud")
+    service.converge()
+    assert service.in_background
+    assert_background_expects_what_it_changes(service)
 
 
 def login(service: RecordedInstallation) -> str:

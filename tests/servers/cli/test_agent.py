@@ -21,7 +21,7 @@ import pytest
 from cloudid_core.errors import CloudidError
 from cloudid_core.values.secret import Secret
 from cloudid_servers.client import Address, Agent, Identity, Kept, Service
-from cloudid_servers.client.agent import Clock
+from cloudid_servers.client.agent import Clock, content
 from tests.pages.blocks import blocks_of
 
 from ..client.test_service import Fake
@@ -284,6 +284,10 @@ def test_a_dead_token_is_replaced_although_the_first_login_fails() -> None:
         f"{CREDS}: issued after 1 failed attempt, valid for 100 seconds",
         "changed",
     ]
+
+
+def test_a_json_file_is_indented_by_two_spaces_and_ends_with_a_line() -> None:
+    assert content(Path("x.json"), {"client_id": "a"}) == '{\n  "client_id": "a"\n}\n'
 
 
 def test_a_new_login_issues_everything_again_since_all_leases_end_with_the_former_token() -> None:
