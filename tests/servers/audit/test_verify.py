@@ -67,7 +67,7 @@ def test_a_missing_line_is_found_wherever_it_was(place: int) -> None:
 @pytest.mark.parametrize("place", range(1, 9))
 def test_a_log_without_its_beginning_has_one_problem_and_the_lines_that_are_left_are_judged(place: int) -> None:
     found = judged(log()[place:], key=DEVICE.public_key).problems
-    assert [problem.text.partition(":")[0] for problem in found] == [f"chain c1 begins with number {place + 1}"]
+    assert [problem.text.partition(":")[0] for problem in found] == [f"chain c1 starts at number {place + 1}"]
 
 
 @pytest.mark.parametrize("place", range(8))
