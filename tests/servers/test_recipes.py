@@ -11,11 +11,12 @@ from typing import Any, Final
 import pytest
 
 from cloudid_core import Secret, Settings, initialise, run_now
+from cloudid_core.effects import MOST_COMMITTED
 from cloudid_core.errors import Conflict, OutcomeUnknown, StoreFailed
 from cloudid_core.testing import check_host_now
 from tests.pages.blocks import python_of
 
-HOST, _, FUNCTION = python_of("docs/how-to/recipes.md")
+HOST, _, FUNCTION, TRANSACTION = python_of("docs/how-to/recipes.md")
 [STORE] = python_of("docs/how-to/write-a-store.md")
 RECIPES: Final = (STORE, FUNCTION)
 KEY: Final = "5a" * 32
@@ -74,6 +75,20 @@ def engine(page: dict[str, Any]) -> Engine:
 @pytest.fixture
 def store(page: dict[str, Any], engine: Engine) -> Any:
     return page["OptimisticStore"](engine)
+
+
+def test_the_largest_commit_fits_a_transaction_of_100_operations() -> None:
+    names: dict[str, Any] = {}
+    exec(TRANSACTION, names)
+    keys = [f"{number}" for number in range(MOST_COMMITTED)]
+    expects = {key: number % 2 for number, key in enumerate(keys[:60])}
+    items = names["transaction"]("t", 7, expects, dict.fromkeys(keys[30:80], b""), tuple(keys[80:]))
+    assert len(items) == MOST_COMMITTED + 1 <= 100
+    kinds = [kind for item in items for kind in item]
+    assert [kinds.count(kind) for kind in ("ConditionCheck", "Put", "Delete")] == [30, 51, 10]
+    assert items[0]["ConditionCheck"]["ConditionExpression"] == "attribute_not_exists(entry)"
+    assert items[1]["ConditionCheck"]["ExpressionAttributeValues"] == {":expected": {"N": "1"}}
+    assert items[-1]["Put"]["Item"]["version"] == {"N": "8"}
 
 
 def test_the_store_conforms(page: dict[str, Any], store: Any) -> None:
