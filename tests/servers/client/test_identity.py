@@ -234,7 +234,7 @@ def test_only_the_usual_metadata_service_is_probed_before_it_is_asked(
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # but nobody listens
         monkeypatch.setattr(identity, "METADATA_ADDRESS", f"http://127.0.0.1:{taken.getsockname()[1]}")
-        assert tried({})["vm"] == "nobody answers at 127.0.0.1: this is no virtual machine of Azure"
+        assert tried({})["vm"] == "no response from 127.0.0.1: this is not an Azure VM"
         assert found(site.of_vm()).kind == "vm"
 
 
