@@ -95,7 +95,7 @@ def share_tokens(one: Storyteller, other: Storyteller) -> str:
 
 def log_in(story: Storyteller) -> str:
     """From a machine's metadata service to a service token; answers the token."""
-    story.tell(f"The machine {MACHINE} asks its metadata service for its signed identity, and logs in with it.")
+    story.tell(f"The machine {MACHINE} gets a token from its metadata service and logs in with it.")
     machine = machine_of(story.cloud("GET", "/simulator/world"))
     query = {"api-version": "2018-02-01", "resource": RESOURCE}
     path = f"/machines/{MACHINE}/metadata/identity/oauth2/token"

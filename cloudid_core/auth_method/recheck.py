@@ -1,7 +1,7 @@
-"""The check at a renewal: would the role, as it is now, still admit whom it gave the token to?
+"""The check at a renewal: would the role, as it is now, still admit the machine that it gave the token to?
 
-The token's record says what its login has proven. The provider is asked as a login asks it: through its caches, lists
-and budget. What cannot be determined does not count against the machine.
+The token's record contains what the login proved. The provider is asked as in a login: through the same caches, lists
+and budget. If the answer cannot be determined, the token is renewed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ from .login import asked_facts
 from .snapshot import read_snapshot
 
 PATIENCE: Final = 10.0
-"""Seconds that the provider has for its answer, or half of the time if that is less: the token is renewed then."""
+"""Seconds to wait for the provider, or half of the remaining time if that is shorter.
+
+Afterwards the token is renewed.
+"""
 
 
 async def recheck(
     context: Context, mount: Mount, principal_id: str, metadata: Mapping[str, str], deadline: Deadline
 ) -> Recheck:
-    """If the role asks for it, refuse with `NO_LONGER_ADMITTED` and the code of the check that a login would fail."""
+    """If the role requires it, refuse with `NO_LONGER_ADMITTED` and the code of the check that a login would fail."""
     snapshot = await read_snapshot(context, await mount_table(context.records), mount.id, metadata["role"])
     role = snapshot.stored_role
     if not role.recheck_on_renewal:
@@ -69,7 +72,7 @@ async def recheck(
 
 
 def _claims(principal_id: str, metadata: Mapping[str, str], caches: JwtCaches) -> Claims:
-    """Return the claims of the login's token, as far as they were stored. Groups were not: Entra ID has them."""
+    """Return the stored claims of the login's token. Groups are not stored: Entra ID has them."""
     return Claims(
         issuer="",
         audiences=(),
@@ -87,7 +90,7 @@ def _claims(principal_id: str, metadata: Mapping[str, str], caches: JwtCaches) -
 
 
 def _machine(metadata: Mapping[str, str], caches: JwtCaches) -> NamedMachine | None:
-    """The machine that the login named. A virtual machine of a scale set is known by both names."""
+    """Return the machine that the login named. A virtual machine of a scale set has two names."""
     group = "/subscriptions/{subscription_id}/resourceGroups/{resource_group_name}/providers"
     for name, form in (
         ("resource_id", "{resource_id}"),

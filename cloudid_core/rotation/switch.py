@@ -1,4 +1,4 @@
-"""The middle of a rotation: the new secret is proven and given to its holder, or the old one is put back."""
+"""The middle of a rotation: prove the new secret and give it to its holder, or restore the old one."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ from .start import give_up
 IN_A_ROW: Final = 3
 """How often in a row the provider must accept a key."""
 PROOF_SECONDS: Final = 20.0
-"""How long that may take in the background: other work waits for it."""
+"""Maximum seconds for this proof in the background, because other work waits for it."""
 CHANGED: Final = "the configuration was changed while a new client secret was tested"
 STOPPED_WORKING: Final = "Azure stopped accepting the new secret, so the previous one was restored"
 
 
 def is_home(client: Client, holder: SecretHolder, rotation: Rotation) -> bool:
-    """Whether the application whose secret is rotated is still the holder's."""
+    """Return whether the application whose secret is rotated still belongs to the holder."""
     client_id = holder.target or client.credentials.client_id
     return (client.tenant, client_id) == (rotation.home.tenant, rotation.home.client_id)
 
 
 async def prove_and_switch(subject: Subject, client: Client, found: Found[Rotation]) -> Found[Rotation]:
-    """Prove the new secret and give it to its holder. Answers the rotation as it is then.
+    """Prove the new secret and give it to its holder. Return the resulting rotation.
 
-    `OVERLAPPING`: it succeeded here or in another request. `PROVING`: the deadline came first. A configuration that was
-    changed meanwhile keeps what it has, as does that of a mount that was disabled, and the new secret is given up.
+    `OVERLAPPING` means that it succeeded, here or in another request. `PROVING` means that the deadline came first. If
+    the configuration was changed or the mount was disabled meanwhile, the configuration keeps its secret and the new
+    one is abandoned.
     """
     new = found.record.new
     if new is None or not await _is_proven(subject, client, found.record, new):
@@ -77,7 +78,7 @@ async def _is_proven(subject: Subject, client: Client, rotation: Rotation, key: 
 
 
 async def accepted(subject: Subject, client: Client, rotation: Rotation, key: Key) -> bool:
-    """Whether the provider accepts a key again and again."""
+    """Return whether the provider accepts a key several times in a row."""
     patient = replace(client, deadline=Deadline(await Now() + PROOF_SECONDS))
     try:
         return await _is_proven(subject, patient, rotation, key)
@@ -88,7 +89,7 @@ async def accepted(subject: Subject, client: Client, rotation: Rotation, key: Ke
 
 
 async def switch_back(subject: Subject, holder: Found[SecretHolder], found: Found[Rotation], now: Instant) -> None:
-    """Put the secret back that was replaced; the new one, which does not work any more, is removed later."""
+    """Restore the replaced secret. The new one, which no longer works, is removed later."""
     rotation = found.record
     if rotation.current is None or rotation.replaced is None:
         return
@@ -108,7 +109,7 @@ async def switch_back(subject: Subject, holder: Found[SecretHolder], found: Foun
 async def _switch(
     subject: Subject, holder: Found[SecretHolder], key: Key, found: Found[Rotation], after: Rotation, now: Instant
 ) -> Found[Rotation]:
-    """Holder, rotation and plan change in one commit."""
+    """Update the holder, the rotation and the plan in one commit."""
     holding = holder.record.holding(key)
     _, planned = await replanned(subject.context, after.mount_id, holding, now, after, after.role)
     return await subject.write(found, after, Changes(holder.expected, {holder.key: holding}) | planned)

@@ -1,4 +1,4 @@
-"""Stream devices: a socket, or a standard output that is a pipe. No send takes longer than the device allows."""
+"""Stream devices: a socket, or a standard output that is a pipe. Sending never exceeds the device's time limit."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from ..runtime import Runtime
 from ..settings import SettingsError, parse_address
 
 CHUNK: Final = select.PIPE_BUF
-"""A pipe that can be written takes so many bytes without waiting (POSIX)."""
+"""Bytes that a writable pipe accepts without waiting (POSIX)."""
 
 CONNECTING: Final = (0, errno.EINPROGRESS)
-"""Results of a connect without waiting: done, or under way."""
+"""Results of a non-blocking connect: connected, or in progress."""
 
 DATAGRAM: Final = 65_507
-"""Most bytes of a UDP datagram over IPv4."""
+"""Maximum bytes of a UDP datagram over IPv4."""
 
 SHORT_DATAGRAM: Final = 1200
-"""A datagram that every network takes whole."""
+"""Bytes of a datagram that every network accepts."""
 
 
 class Closed(OSError):
-    """The connection was closed while a send waited for it. What was sent before may have arrived in part."""
+    """The connection was closed while a send waited for it. Earlier bytes may have arrived in part."""
 
 
 class TooLong(OSError):
-    """A datagram is longer than this machine or its network takes. The connection is as good as before."""
+    """A datagram is longer than this machine or its network accepts. The connection can still be used."""
 
 
 class Stream:
-    """One connection, opened when it is needed. Raises `OSError` only, and within the device's time limit."""
+    """A connection, opened when it is needed. Raises only `OSError`, and within the device's time limit."""
 
     def __init__(self, device: Device, runtime: Runtime) -> None:
         self._is_socket = device.type == SOCKET
@@ -51,15 +51,15 @@ class Stream:
         self._fd = -1
         self._is_sending = False
         self._ends = False
-        """Whether the connection was closed while a send was under way."""
+        """Whether the connection was closed during a send."""
 
     @property
     def sends_datagrams(self) -> bool:
-        """Whether each line is a message of its own, and bounded."""
+        """Return whether each line is a separate message of limited length."""
         return self._is_socket and self._kind == "udp"
 
     async def send(self, content: bytes) -> None:
-        """Hand over everything; on failure the connection is closed."""
+        """Send all bytes. If this fails, the connection is closed."""
         until = time.monotonic() + self._seconds
         self._is_sending = True
         try:
@@ -81,7 +81,7 @@ class Stream:
             self._is_sending = self._ends = False
 
     def send_now(self, content: bytes) -> None:
-        """Hand over what goes without waiting; for the end of a process."""
+        """Send what can be sent without waiting. For the end of a process."""
         if self._fd >= 0 and streams.is_writable(self._fd):
             with suppress(OSError):
                 self._write(content[:CHUNK])
@@ -89,8 +89,8 @@ class Stream:
     def close(self) -> None:
         """Close the connection. The next send opens it again.
 
-        While a send is under way, the send itself closes the connection and fails with `Closed`: an event loop may
-        still watch the descriptor, and would take the next connection of this number for it.
+        During a send, the send itself closes the connection and fails with `Closed`. Otherwise an event loop that still
+        watches the descriptor could confuse it with the next connection of the same number.
         """
         if self._is_sending:
             self._ends = True
@@ -159,6 +159,6 @@ class Stream:
             raise OSError("the device did not accept its entries in time")
 
     def _check_end(self) -> None:
-        """Raise `Closed` if the connection was closed meanwhile. Each wait of a send is followed by this check."""
+        """Raise `Closed` if the connection was closed meanwhile. Call this after each wait of a send."""
         if self._ends:
             raise Closed("the device was closed")

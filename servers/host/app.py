@@ -1,4 +1,4 @@
-"""The application: what both servers do with a request between reading it and writing the answer."""
+"""The application: what every server does between reading a request and writing its response."""
 
 from __future__ import annotations
 
@@ -28,19 +28,22 @@ from .host import Host
 from .turns import Turns
 
 GIVE_BACK_SECONDS: Final = 5.0
-"""How long the end of a server waits for answers that are being given back."""
+"""Seconds that a stopping server waits for responses that are being given back."""
 
 STOP_SECONDS: Final = 5.0
-"""How long the end of a server waits for the store, to hand over the background work."""
+"""Seconds that a stopping server waits for the store, to hand over the background work."""
 
 LOOK_AFTER: Final = 1.0
-"""Seconds from a request that the store failed to the look that health rests on: one look for all of a second."""
+"""Seconds after a request that the store failed until health checks the store.
+
+Requests within a second share one check.
+"""
 
 _NOTHING_HELD: Final = nullcontext()
 
 
 class Service(Protocol):
-    """What `cloudid_core.service.Service` offers to a host."""
+    """The methods of `cloudid_core.service.Service` that a host uses."""
 
     def begin(self, request: Request) -> Exchange: ...
 
@@ -62,7 +65,7 @@ class Service(Protocol):
 
 
 def periodic(name: str, work: Callable[[], Program[Instant]], host: Host, log: FilteringBoundLogger) -> Periodic:
-    """Background work on a host, whose failures are logged."""
+    """Background work on a host. Its failures are logged."""
 
     async def round_() -> Instant:
         return await run(work(), host)
@@ -74,7 +77,7 @@ def periodic(name: str, work: Callable[[], Program[Instant]], host: Host, log: F
 
 
 class App:
-    """One opened service on one host, and its background work."""
+    """An opened service on a host, with its background work."""
 
     def __init__(
         self,
@@ -84,7 +87,7 @@ class App:
         trusted_proxies: tuple[str, ...],
         page: Callable[[Request], Response | None] | None = None,
     ) -> None:
-        """`page`: answers what is asked of the page for people, and `None` to all else."""
+        """`page` answers requests for the page, and returns `None` for all others."""
         self.trusted_proxies = trusted_proxies
         self._page = page
         self.is_draining = False
@@ -98,7 +101,7 @@ class App:
         self._upkeep = periodic("upkeep", service.upkeep, host, log)
 
     async def body_limit(self, head: Head, peer: str) -> int:
-        """How many bytes the body of the request with this head may have. Raises `Refused` if that takes too long."""
+        """Return the maximum body size for the request with this head. Raises `Refused` if this takes too long."""
         try:
             return await run(self._service.limit_in_time(self._request(head, peer)), self._host)
         except Refused:
@@ -114,18 +117,18 @@ class App:
         return Request(head.method, head.target, head.headers, body or b"", address, body is None, True, port)
 
     def begin(self, head: Head, body: bytes | None, peer: str, port: int = 0) -> Exchange:
-        """The beginning of a request. No body: it is longer than `body_limit`, and was not read.
+        """Start a request. Without a body, the body was longer than `body_limit` and was not read.
 
-        A caller that cancels `answer` once `Exchange.seconds` and `GRACE` are over sends `answer_late` in its place.
+        If a caller cancels `answer` after `Exchange.seconds` and `GRACE`, it sends the result of `answer_late` instead.
         """
         return self._service.begin(self._request(head, peer, body, port))
 
     async def answer(self, exchange: Exchange) -> Response:
-        """The service's answer to a request, however long that takes.
+        """Return the service's response to a request, without a time limit.
 
-        Answers that are ready in one turn of the loop are best written right after each other, in the next one: to
-        write to a client that is awake costs half as much as to wake it up. But only `delivering` gives back what an
-        answer gives, so nothing may wait before that.
+        If several responses are ready in one turn of the event loop, write them together in the next turn: this halves
+        the cost, because clients are still awake. Do not wait before `delivering`, because only `delivering` gives back
+        an undelivered response.
         """
         if self._page is not None and (shown := self._page(exchange.request)) is not None:
             return await self._recorded(exchange, shown)
@@ -145,7 +148,7 @@ class App:
         return response
 
     async def _recorded(self, exchange: Exchange, shown: Response) -> Response:
-        """The page's answer, once the log and the metrics have it as they have those of the service."""
+        """Return the page's response, after counting and logging it like a response of the service."""
         request = exchange.request
         operation = "read" if request.method in ("GET", "HEAD") else "update"
         path = without_tokens(request.target.partition("?")[0])
@@ -154,7 +157,7 @@ class App:
         return shown
 
     async def answer_late(self, exchange: Exchange) -> Response:
-        """The answer to a request whose time is over."""
+        """Return the response to a request that exceeded its time limit."""
         try:
             return await run(self._service.answer_late(exchange), self._host)
         except Exception as bug:  # noqa: BLE001  # the connection is not to blame
@@ -162,7 +165,10 @@ class App:
             return render_refusal(Refused(Code.DEADLINE_PASSED))
 
     async def answer_in_time(self, exchange: Exchange) -> Response:
-        """The one or the other, for a caller that looks at no time itself."""
+        """Return the response, or the result of `answer_late` after the time limit.
+
+        For callers without a time limit of their own.
+        """
         try:
             return await self._host.in_time(exchange.seconds + GRACE, partial(self.answer, exchange))
         except TimeIsUp:
@@ -170,11 +176,14 @@ class App:
 
     @property
     def is_audited(self) -> bool:
-        """Whether audit devices get entries: they let the answers of a turn wait for each other."""
+        """Return whether audit devices get entries. If so, the responses of one turn wait for each other."""
         return self._host.audit.is_enabled
 
     def delivering(self, response: Response) -> AbstractContextManager[None]:
-        """Around the writing of an answer: what it gives is given back if writing fails or is cancelled."""
+        """Write a response within this context.
+
+        If writing fails or is cancelled, what the response contains is given back.
+        """
         return self._delivering(response) if response.gives else _NOTHING_HELD
 
     @contextmanager
@@ -189,7 +198,7 @@ class App:
             self._settle_one()
 
     def give_back(self, response: Response) -> None:
-        """Start to give back what an answer gives that could not be delivered."""
+        """Start to give back what an undelivered response contains."""
         if response.gives:
             self._start_giving_back(partial(self._service.undelivered, response))
 
@@ -215,9 +224,9 @@ class App:
             self._nothing_undelivered.set()
 
     async def finish(self) -> None:
-        """Wait until answers under way are delivered or given back, and hand over the background work to another node.
+        """Wait until pending responses are delivered or given back, and hand over the background work to another node.
 
-        Takes some seconds at most. Call it when no request is accepted any more, before the host closes.
+        This takes a few seconds at most. Call it when no more requests are accepted, before the host closes.
         """
         ends_at = time.monotonic() + GIVE_BACK_SECONDS
         while self._undelivered and (left := ends_at - time.monotonic()) > 0:
@@ -229,7 +238,7 @@ class App:
             self._log.warning("background work not handed over", **describe_error(error))
 
     def refuse(self, refusal: Refused, peer: str) -> Response:
-        """The answer to what cannot be read as a request; `peer` is the address that it comes from."""
+        """Return the response to bytes that are not a valid request. `peer` is the client address."""
         self._host.measures.note_unreadable(refusal.code.wire)
         code, advice = refusal.code, ADVICE[refusal.code]
         self._log.info(

@@ -1,8 +1,8 @@
-"""Turns of the event loop, shared fairly by the sources of requests.
+"""Share the turns of the event loop fairly among the sources of requests.
 
-Each connection with a request has it answered in the next turn of the loop. A source with a thousand connections would
-so have a thousand requests answered before each one of others. In each turn a source has a share; its further requests
-wait for later turns, in their order, while others are answered.
+A request is answered in the next turn of the loop, so a source with a thousand connections would have a thousand
+requests answered before each request of another source. Therefore each source has a share of each turn. Its other
+requests wait, in order, for later turns.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from typing import Final
 from ..runtime import Event, Runtime
 
 SHARE: Final = 32
-"""How many requests a source may have answered in a turn at least; twice as many at most.
+"""The minimum number of requests of one source in a turn. The maximum is twice this number.
 
-Counts are cleared in the turn after so many requests, and not in each one: most turns answer few, which cost nothing.
+Counts are cleared after this many requests, not in each turn, because most turns answer few requests.
 """
 
 
 class Turns:
-    """Which requests may be answered in this turn."""
+    """Decides which requests may be answered in this turn."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._taken: dict[Hashable, int] = {}
-        """Requests of each source since the counts were cleared."""
+        """The number of requests of each source since the counts were cleared."""
 
         self._waiting: dict[Hashable, deque[Event]] = {}
-        """The requests of each source that wait, the longest waiting first."""
+        """The waiting requests of each source, oldest first."""
 
         self._total = 0
-        """Requests of all sources since then."""
+        """The number of requests of all sources since the counts were cleared."""
 
     def take(self, source: Hashable) -> bool:
-        """Count a request; whether it may be answered now. If not, it has to `wait`."""
+        """Count a request and return whether it may be answered now. If not, the caller must `wait`."""
         taken = self._taken[source] = self._taken.get(source, 0) + 1
         self._total += 1
         if self._total == SHARE:
@@ -49,7 +49,7 @@ class Turns:
         return event.wait()
 
     async def _share(self) -> None:
-        """Restart the count in this turn, and give waiting requests their shares, as long as there are some."""
+        """Clear the counts in this turn, and admit waiting requests up to their shares. Repeat while requests wait."""
         self._admit()
         while self._waiting:
             await self._runtime.next_turn()

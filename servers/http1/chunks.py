@@ -1,7 +1,7 @@
-"""Chunks: a body whose length is not announced (RFC 9112, section 7.1).
+"""Bodies in chunks, which have no announced length (RFC 9112, section 7.1).
 
-h11 reads chunks too, but accepts more than the RFC allows: blanks after a size, trailers that end in LF alone or are
-folded, control characters in an extension. Whatever is accepted here, h11 accepts as well, with the same body.
+h11 also reads chunks, but accepts more than the RFC allows: blanks after a size, folded trailers, trailers that end in
+LF alone, and control characters in an extension. Everything that this module accepts, h11 reads as the same body.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from cloudid_core.errors import Code, Refused
 from .heads import LINES_LIMIT, find_end
 
 SIZE_LINE_LIMIT: Final = 1024
-"""Longest line before a chunk, in bytes."""
+"""Maximum bytes of the line before a chunk."""
 
 PADDING_LIMIT: Final = 16 * 1024
-"""Most bytes of extensions and leading zeros that all chunks of a body may have together."""
+"""Maximum bytes of all extensions and leading zeros in a body."""
 
 MOST_CHUNKS: Final = 2048
-"""To read one takes as long as to copy some thousand bytes, however short it is."""
+"""Reading a chunk, however short, takes as long as copying several thousand bytes."""
 
 _SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,20})(?:;[\t\x20-\x7e\x80-\xff]*)?")
 _BEGUN_SIZE_LINE: Final = re.compile(rb"[0-9A-Fa-f]{0,20}(?:;[\t\x20-\x7e\x80-\xff]*)?\r?")
 _FRAMING: Final = rb"(?i:content-length|transfer-encoding):"
-"""Means nothing behind a body, and another reader may believe it (RFC 9110, section 6.5.1)."""
+"""Headers that have no meaning after a body, but that another reader might obey (RFC 9110, section 6.5.1)."""
 
 _TRAILERS: Final = re.compile(rb"(?:(?!%s)[!#$%%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n)+\r\n" % _FRAMING)
 
 
 class Chunks:
-    """Takes a body of at most `limit` bytes out of its chunks. Extensions and trailers are checked and ignored.
+    """Extracts a body of at most `limit` bytes from its chunks. Extensions and trailers are checked and ignored.
 
-    After `BODY_TOO_LARGE` it continues with a higher limit.
+    After `BODY_TOO_LARGE`, reading can continue with a higher limit.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._body = bytearray()
         self._size = 0
-        """Bytes of the body that the sizes so far announce."""
+        """Bytes of the body that the sizes announced so far."""
 
         self._count = 0
         self._padding = 0
@@ -50,11 +50,11 @@ class Chunks:
 
     @property
     def taken(self) -> int:
-        """How many bytes of the body have been taken."""
+        """Return the number of bytes of the body that were taken."""
         return len(self._body)
 
     def take(self, buffer: bytearray) -> bytes | None:
-        """Take from the start of `buffer` what belongs to the body; the body, once it is whole. Raises `Refused`."""
+        """Remove the chunks at the start of `buffer`. Return the body when it is complete. Raises `Refused`."""
         while not self._is_in_trailers:
             missing = self._size - len(self._body)
             if missing:

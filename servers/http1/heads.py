@@ -26,80 +26,83 @@ from cloudid_core.messages.request import TARGET_LIMIT
 from ..http_rules import joined
 
 LINES_LIMIT: Final = 16 * 1024
-"""Most bytes of the lines of a head, or of the trailers behind a body, empty line included."""
+"""Maximum bytes of the lines of a head, or of the trailers after a body, including the empty line."""
 
 _BARE_LF: Final = re.compile(rb"(?<!\r)\n")
 HEADS_KEPT: Final = 1024
 LONGEST_KEPT: Final = 2048
-"""Longest head in bytes whose verdict is remembered."""
+"""Maximum bytes of a head whose verdict is cached."""
 
 SECRETS: Final = frozenset({"authorization", "cookie", "proxy-authorization", "x-service-token", "x-vault-token"})
-"""Headers whose values are never part of a key."""
+"""Headers whose values are never part of a cache key."""
 
 _VARYING: Final = re.compile(
     rb"\r\n((?i:content-length|x-vault-token|x-service-token|authorization|x-request-id|traceparent)): ?"
     rb"([!-~]+(?:[\t ]+[!-~]+)*)(?=\r\n)"
 )
 _LINES: Final = re.compile(rb"(?:[!-\xff][\t\x20-\x7e\x80-\xff]*\r\n)+\r\n")
-"""Lines that end in CRLF, hold no control character and are not folded."""
+"""Lines that end in CRLF, contain no control character and are not folded."""
 
 _LENGTH: Final = re.compile(rb"\r\ncontent-length:([^\r]*)(?=\r\n)", re.IGNORECASE)
-"""With the blanks around the value: a pattern that leaves them out tries every way to divide a run of them."""
+"""Includes the blanks around the value. Without them, the pattern would try every way to divide a run of blanks."""
 
 _HOST: Final = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]*)(?::[0-9]*)?"
 _IS_HOST: Final = re.compile(_HOST).fullmatch
 _ABSOLUTE: Final = re.compile(rf"(?P<scheme>[A-Za-z]+)://(?!/)(?:{_HOST})(?P<path>(?:[/?].*)?)").fullmatch
 _DIGITS: Final = 18
-"""A length of more digits counts as the largest of so many: it is too large, whatever the limit."""
+"""A longer length is read as the largest number with this many digits, which exceeds every limit."""
 
 Parts: TypeAlias = tuple[bytes, ...]
-"""A head without its varying values: text, name, text, name, … text."""
+"""A head without its varying values, as text, name, text, name, and so on."""
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The head of a request. Header names are in lower case; lines of one name are joined by a comma."""
+    """The head of a request. Header names are lowercase, and headers with the same name are joined with a comma."""
 
     method: str
     target: str
-    """Path and query."""
+    """The path and the query."""
 
     headers: Mapping[str, str]
     closes: bool
-    """Whether the connection ends after the answer."""
+    """Whether the connection ends after the response."""
 
     length: int | None = 0
-    """Bytes of the body; None: it is sent in chunks."""
+    """Bytes of the body. `None` means that it is sent in chunks."""
 
     expects_continue: bool = False
-    """Whether the client waits for a go-ahead before it sends the body."""
+    """Whether the client waits for `100 Continue` before it sends the body."""
 
     def __repr__(self) -> str:
         return f"<Head {self.method} {self.target.partition('?')[0]}>"
 
 
 class _Verdict(msgspec.Struct, frozen=True):
-    """What heads of the same parts say."""
+    """The result for all heads with the same parts."""
 
     head: Head
-    """Without the varying values."""
+    """The head without the varying values."""
 
     names: tuple[str, ...]
-    """Of the headers whose values vary."""
+    """The names of the headers whose values vary."""
 
 
 class Heads:
-    """Reads heads, and remembers the verdicts. One is shared by all connections of a server."""
+    """Reads heads and caches verdicts. All connections of a server share one instance."""
 
     def __init__(self, scheme: str, kept: int = HEADS_KEPT) -> None:
-        """`scheme` is what clients of this server write before `://`. `kept` verdicts are remembered; 0: none."""
+        """`scheme` is what clients of this server write before `://`.
+
+        `kept` is the number of cached verdicts; 0 disables the cache.
+        """
         self._scheme = scheme
         self._is_forgetful = not kept
         self._verdicts: Bounded[Parts, _Verdict] = Bounded(kept)
         self._whole: Bounded[bytes, Head] = Bounded(kept)
-        """Heads in which nothing varies but the length of the body."""
+        """Heads in which only the length of the body varies."""
 
     def read(self, head: bytes) -> Head:
-        """A whole head, empty line included. Raises `Refused`."""
+        """Read a complete head, including the empty line. Raises `Refused`."""
         if len(head) > LONGEST_KEPT or self._is_forgetful:
             return read_head(head, self._scheme)
         whole = self._whole.get(head)
@@ -127,7 +130,7 @@ class Heads:
 
 
 def _verdict(head: Head, parts: Parts, values: list[bytes]) -> _Verdict | None:
-    """What every head of the same parts says but for its values; none if some say more, or a part is a secret."""
+    """Return the verdict for all heads with these parts, or `None` if they cannot share one or a part is a secret."""
     names = tuple(name.decode("ascii").lower() for name in parts[1::2])
     varying = {name: value.decode("ascii") for name, value in zip(names, values, strict=True)}
     if (
@@ -144,7 +147,7 @@ def _verdict(head: Head, parts: Parts, values: list[bytes]) -> _Verdict | None:
 
 
 def _restored(verdict: _Verdict, values: list[bytes]) -> Head:
-    """The head that has these values. Raises `Refused`."""
+    """Return the head with these values. Raises `Refused`."""
     head = verdict.head
     headers, length = dict(head.headers), head.length
     for name, value in zip(verdict.names, values, strict=True):
@@ -157,7 +160,7 @@ def _restored(verdict: _Verdict, values: list[bytes]) -> Head:
 
 
 def read_head(head: bytes, scheme: str) -> Head:
-    """What a whole head says, without any memory. Raises `Refused`."""
+    """Read a complete head without the cache. Raises `Refused`."""
     lengths = [value.strip(b"\t ") for value in _LENGTH.findall(head)]
     if not _LINES.fullmatch(head) or len(lengths) > 1 or (lengths and not lengths[0].isdigit()):
         raise Refused(Code.MALFORMED_REQUEST)
@@ -196,7 +199,7 @@ def _judge(head: bytes) -> h11.Request:
 
 
 def _origin_form(request: h11.Request, scheme: str) -> str:
-    """The target as path and query, whatever its form (RFC 9112, section 3.2)."""
+    """Return the target as path and query, whatever its form (RFC 9112, section 3.2)."""
     target = request.target.decode("ascii")
     if target.startswith("/") and "#" not in target:
         return target
@@ -215,10 +218,10 @@ def _length(digits: bytes) -> int:
 
 
 def find_end(buffer: bytearray, searched: int = 0) -> int:
-    """How many bytes the lines have, empty line included; 0: it has not come yet. The limit is the caller's to check.
+    """Return the length of the lines, including the empty line, or 0 if the empty line has not arrived yet.
 
-    The first `searched` bytes were looked at before. Raises `Refused` for a line that ends in LF alone, since the end
-    of these lines might never come.
+    The caller checks the limit. The first `searched` bytes were already searched. Raises `Refused` for a line that ends
+    in LF alone, because the end of such lines might never arrive.
     """
     end = buffer.find(b"\r\n\r\n", max(0, searched - 3), LINES_LIMIT)
     if end >= 0:

@@ -1,4 +1,4 @@
-"""Limit a line of the log that would be written thousands of times to once a minute."""
+"""Limit a repeated log line to once a minute."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PAUSE: Final = 60.0
 
 
 class Seldom:
-    """Writes at most one line a minute; each says how many were left out before it."""
+    """Writes at most one line a minute. Each line contains the number of lines that were omitted before it."""
 
     def __init__(self, write: Callable[..., object]) -> None:
-        """`write` is a method of a log, like `log.warning`."""
+        """`write` is a method of a logger, such as `log.warning`."""
         self._write = write
         self._last = -inf
         self._left_out = 0

@@ -1,7 +1,7 @@
-"""PostgreSQL servers of one's own, for a demo, a benchmark or tests: nothing is left of them, however their user ends.
+"""Temporary PostgreSQL servers for demos, benchmarks and tests. They leave nothing behind, however their user ends.
 
-A guard, a process of its own, reads from a pipe that its user holds. When that closes the pipe, or is killed, the guard
-ends the servers below a folder and removes it.
+A separate guard process reads from a pipe that the user holds. When the pipe closes, also because the user was killed,
+the guard stops all servers in a folder and removes the folder.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ log_destination = stderr
 
 
 class NoPostgres(Exception):
-    """PostgreSQL is not installed, or did not do what it was asked; the text says what to do."""
+    """PostgreSQL is not installed, or it failed. The text says what to do."""
 
 
 @contextmanager
 def temporary_server(folder: Path | None = None) -> Iterator[str]:
-    """The address of an empty database on a server that runs for as long as the block lasts.
+    """Run a server for the length of this context, and return the address of an empty database on it.
 
-    `folder`: where its data are made. Raises `NoPostgres`.
+    `folder` is the parent folder of its data. Raises `NoPostgres`.
     """
     with guarded_folder(folder) as home:
         server = Server(home)
@@ -49,7 +49,10 @@ def temporary_server(folder: Path | None = None) -> Iterator[str]:
 
 
 class Server:
-    """A server whose data are in a folder. The user `postgres` runs it when root asks. Methods raise `NoPostgres`."""
+    """A server with its data in a folder. If root starts it, it runs as the user `postgres`.
+
+    Methods raise `NoPostgres`.
+    """
 
     def __init__(self, folder: Path, password: str = "") -> None:
         self.folder = folder
@@ -57,11 +60,11 @@ class Server:
         self.port = free_port()
         self.password = password or secrets.token_urlsafe(12)
         self.admin = f"postgresql://postgres:{self.password}@127.0.0.1:{self.port}/postgres"
-        """The address of a superuser's connection."""
+        """The address for connections as superuser."""
         self._programs = _programs()
 
     def create(self, *options: str) -> None:
-        """Make an empty database, with some options of `initdb` besides."""
+        """Create an empty database, with additional options of `initdb`."""
         password = self.folder / "password"
         password.write_text(self.password)
         password.chmod(0o644)
@@ -70,7 +73,7 @@ class Server:
         self.configure()
 
     def configure(self, lines: str = "") -> None:
-        """Add settings to its own."""
+        """Add settings."""
         lines = SETTINGS.format(folder=self.folder, port=self.port) + lines
         with (self.data / "postgresql.conf").open("a") as file:
             file.write(lines)
@@ -100,7 +103,10 @@ class Server:
 
 @contextmanager
 def guarded_folder(parent: Path | None = None) -> Iterator[Path]:
-    """A new folder for servers, which PostgreSQL's own user can reach. In the end they are ended and it is removed."""
+    """Create a folder for servers that the user `postgres` can access.
+
+    At the end, stop the servers and remove the folder.
+    """
     home = Path(tempfile.mkdtemp(prefix="cloudid-postgres-", dir=parent))
     guard = subprocess.Popen(
         [sys.executable, "-I", __file__, home],
@@ -119,7 +125,7 @@ def guarded_folder(parent: Path | None = None) -> Iterator[Path]:
 
 
 def _guard(home: Path) -> None:
-    """Wait until the user of the servers below this folder has ended."""
+    """Wait until the user of this folder has ended, then stop its servers and remove it."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.stdin.buffer.read()
@@ -133,7 +139,7 @@ def _guard(home: Path) -> None:
 
 
 def _pid_of_server(file: Path) -> int | None:
-    """Its process, unless that has ended: its number may be another one's by now."""
+    """Return the server's process id, or `None` if it has ended, because another process may have that number now."""
     with suppress(OSError, ValueError, IndexError):
         pid = int(file.read_text().split()[0])
         if Path(f"/proc/{pid}/cwd").samefile(file.parent):
@@ -142,7 +148,7 @@ def _pid_of_server(file: Path) -> int | None:
 
 
 def _programs() -> Path:
-    """The folder of the server's programs: Debian's newest, or the one on the path."""
+    """Return the folder of the PostgreSQL programs: Debian's newest version, or the one on the path."""
     if installed := sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name)):
         return installed[-1]
     found = shutil.which("postgres")
@@ -152,9 +158,9 @@ def _programs() -> Path:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that is still free when a server has it later, or again after a restart.
+    """Return a free port of 127.0.0.1 that stays free until a server uses it, and during restarts.
 
-    It is below those that systems give to clients, which are many.
+    It is outside the range from which the system chooses the ports of clients.
     """
     while True:
         port = 20000 + secrets.randbelow(12000)
