@@ -1,4 +1,4 @@
-"""Entries for a device that bounds them: all members but lists and long texts."""
+"""Shortened entries for devices with a maximum length: lists and long texts are left out."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Final
 import msgspec
 
 LONGEST_TEXT: Final = 256
-"""Most characters of a text in an entry that is shortened."""
+"""Maximum characters of a text in a shortened entry."""
 
 ALWAYS: Final = ("id", "operation")
-"""What is left of a request in the shortest entry."""
+"""The members of a request that the shortest entry keeps."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def shortened(text: bytes, limit: int) -> bytes:
-    """An entry of at most so many bytes, which has `truncated` where something was left out.
+    """Return an entry of at most this many bytes. It contains `truncated` where something was left out.
 
-    First lists and long texts go, then objects whose members the request names, as its data and headers, and at last
-    all but the request's id. The shortest entry has some 500 bytes.
+    First, lists and long texts are left out, then objects whose members the request names, such as its data and
+    headers, and finally everything except the request's id. The shortest entry has about 500 bytes.
     """
     if len(text) <= limit:
         return text
@@ -36,7 +36,7 @@ def shortened(text: bytes, limit: int) -> bytes:
 
 
 def _without_lists(members: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    """An object without lists, long texts, and objects that are deeper in it than that."""
+    """Return an object without lists, long texts and objects below this depth."""
     kept: dict[str, Any] = {}
     for name, value in members.items():
         if isinstance(value, Mapping):

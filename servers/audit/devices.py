@@ -1,4 +1,4 @@
-"""The audit devices of one process: every entry goes to all of them, and one that takes it is enough."""
+"""The audit devices of one process. Every entry goes to all devices, and a request continues when one device has it."""
 
 from __future__ import annotations
 
@@ -26,43 +26,49 @@ from .files import File, Ticket, Torn
 from .streams import DATAGRAM, SHORT_DATAGRAM, Closed, Stream, TooLong
 
 QUEUE_LIMIT: Final = 4096
-"""Entries that may wait for a stream while another device takes them; more are a failure of the stream."""
+"""Maximum entries that wait for a stream while another device accepts them.
+
+If there are more, the stream has failed.
+"""
 
 RETRY_SECONDS: Final = 1.0
-"""How long a stream that failed counts as failing, before it is tried again."""
+"""Seconds until a stream that failed is tried again."""
 
 COMMAND_SECONDS: Final = 10.0
 
 PLACE_BYTES: Final = 256
-"""Most bytes that a line has besides its entry: its time and its place in the chain."""
+"""Maximum bytes of a line in addition to its entry: its time and its place in the chain."""
 
 Report = Callable[..., object]
-"""Takes an event and its facts, as the methods of a log do."""
+"""Takes an event and its facts, like the methods of a logger."""
 
 
 class _Chained:
     """A device that this process writes to, with its chain.
 
-    `begin` writes entries (`None`) or queues them, `pass_on` writes another device's checkpoint, `sign` one of its own
-    if that is due, and `close` ends the chain: the next entry opens it again. They raise `OSError`.
+    `begin` writes entries (`None`) or queues them. `pass_on` writes a checkpoint of another device, and `sign` one of
+    its own if it is due. `close` ends the chain, and the next entry opens another one. They raise `OSError`.
     """
 
     def __init__(self, device: Device, process: str, spread: Callable[[Sequence[bytes]], None]) -> None:
         self.device = device
         self.is_removed = False
-        """It is closed for good."""
+        """Whether the device is closed permanently."""
         self._process = process
         self._spread = spread
         self._last_id = ""
         self._chain = self._new_chain(None)
 
     def _new_chain(self, follows: Head | None, saw: Sequence[Head] | None = None, unsure: int = 0) -> Chain:
-        """Another chain, which names the one that this process wrote before."""
+        """Return a new chain that names the previous chain of this process."""
         ends = self._last_id
         return Chain(self.device, os.urandom(8).hex(), self._process, follows, saw=saw, unsure=unsure, ends=ends)
 
     def _keep(self, chain: Chain, lines: Lines) -> None:
-        """Note that lines of a chain were written. It need not be the newest chain: `close` may have begun another."""
+        """Record that lines of a chain were written.
+
+        It may be an older chain, because `close` may have begun another one.
+        """
         chain.keep(lines)
         self._last_id = chain.id
         if lines.checkpoints:
@@ -70,7 +76,10 @@ class _Chained:
 
 
 class FileDevice(_Chained):
-    """A file, or a standard output that is one. `holder_of` names the device whose file it is already, if any."""
+    """A file, or a standard output that is a file.
+
+    `holder_of` returns the name of the device that the file already belongs to, if any.
+    """
 
     def __init__(
         self,
@@ -84,7 +93,7 @@ class FileDevice(_Chained):
         self._file = File(device, runtime, partial(holder_of, device))
 
     def has(self, status: os.stat_result) -> bool:
-        """Whether a file is the one that this device writes to, by whatever name."""
+        """Return whether this device writes to this file, by whatever name."""
         return identity_of(status) in self._file.identities()
 
     def begin(self, texts: Sequence[bytes]) -> Ticket | None:
@@ -93,7 +102,10 @@ class FileDevice(_Chained):
         return self._file.sync()
 
     def pass_on(self, checkpoint: bytes) -> None:
-        """A checkpoint of its own is the first line of a new file: without it the file would belong to no device."""
+        """A checkpoint of this device is the first line of a new file.
+
+        Without it, the file would belong to no device.
+        """
         self._open()
         if self._file.is_empty:
             self._file.write(self._chain.checkpoint(time.time(), OPENED).content)
@@ -113,9 +125,10 @@ class FileDevice(_Chained):
             self._chain = self._new_chain(self._chain.head)
 
     def _open(self) -> None:
-        """Open the file, also when the open one was moved or removed: its chain ends there.
+        """Open the file. If the open file was moved or removed, its chain ends there.
 
-        The next chain names what it finds in the file, and where this process was before: perhaps in another file.
+        The next chain names the last lines in the file, and the previous chain of this process, which may be in another
+        file.
         """
         if self._file.is_replaced():
             with suppress(OSError):
@@ -128,7 +141,7 @@ class FileDevice(_Chained):
             self._chain = self._new_chain(head, saw)
 
     def _write(self, lines: Lines) -> None:
-        """Write lines of the chain. When that fails, another chain names the last line that is whole."""
+        """Write lines of the chain. If this fails, another chain names the last complete line."""
         try:
             self._file.write(lines.content)
         except OSError as failure:
@@ -142,13 +155,16 @@ class FileDevice(_Chained):
 
 @define(eq=False)
 class _Batch(Ticket):
-    """Entries that are sent together, and in the end how that went."""
+    """Entries that are sent together, and the outcome."""
 
     texts: list[bytes] = Factory(list)
 
 
 class StreamDevice(_Chained):
-    """A socket, or a standard output that is a pipe. One task sends; what comes meanwhile is its next batch."""
+    """A socket, or a standard output that is a pipe. One task sends.
+
+    Entries that arrive meanwhile are its next batch.
+    """
 
     def __init__(
         self,
@@ -166,7 +182,7 @@ class StreamDevice(_Chained):
         self._checkpoints: list[bytes] = []
         self._is_sending = False
         self._unsure = 0
-        """How many lines of the chain were sent, and may have arrived or not."""
+        """The number of lines of the chain that were sent, but may not have arrived."""
         self._retry_at = 0.0
 
     def begin(self, texts: Sequence[bytes]) -> Ticket | None:
@@ -201,7 +217,10 @@ class StreamDevice(_Chained):
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Begin another chain, which says where this one ended, and how many more lines may have arrived."""
+        """Begin another chain.
+
+        It names the last line of this chain, and the number of further lines that may have arrived.
+        """
         chain = self._chain
         unsure = self._unsure if chain.number else chain.unsure
         self._chain, self._unsure = self._new_chain(chain.head, unsure=unsure), 0
@@ -263,7 +282,10 @@ class StreamDevice(_Chained):
             self._keep(chain, lines)
 
     async def _send_datagrams(self, chain: Chain, texts: Sequence[bytes], passed_on: bytes) -> None:
-        """Send each line by itself, since one that is too long must not fail the others: it is sent shorter."""
+        """Send each line separately, so that a line that is too long does not fail the others.
+
+        Such a line is shortened.
+        """
         if texts and not chain.number:
             await self._send_lines(chain, chain.checkpoint(time.time(), OPENED))
         for text in texts:
@@ -293,28 +315,28 @@ Opened: TypeAlias = FileDevice | StreamDevice
 
 @define(eq=False)
 class _Turn:
-    """Entries that are written together, and what became of them."""
+    """Entries that are written together, and their outcome."""
 
     devices: Sequence[Device]
     is_trial: bool
     others: Sequence[Device] = ()
     texts: list[tuple[bytes, ...]] = Factory(list)
-    """For each entry its texts, one for each device."""
+    """For each entry, one text for each device."""
     is_written: bool = False
     tickets: list[tuple[Opened, Ticket]] = Factory(list)
-    """What to wait for where no device has the entries yet."""
+    """The tickets to wait for if no device has the entries yet."""
     reason: str = "no audit device accepts entries"
-    """Why no device has them."""
+    """Why no device has the entries."""
 
 
 class Devices:
-    """Writes entries. Devices are opened by their first entry and closed when they are no longer among the enabled."""
+    """Writes entries. A device is opened by its first entry, and closed when it is no longer enabled."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.report: Report = lambda event, **facts: None
-        """The log's method for warnings."""
+        """The logger's method for warnings."""
         self.checkpoint_command: Sequence[str] = ()
-        """A program that gets each checkpoint on its standard input."""
+        """A program that receives each checkpoint on its standard input."""
         self._runtime = runtime
         self._process = f"{socket.gethostname()}:{os.getpid()}"
         self._enabled: Sequence[Device] = ()
@@ -328,11 +350,11 @@ class Devices:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether devices get entries."""
+        """Return whether devices receive entries."""
         return bool(self._entry_devices)
 
     async def write(self, entries: Entries) -> None:
-        """Return when one device has its entry. Raises `RecordFailed` when none has.
+        """Return when one device has the entry. Raises `RecordFailed` if none has.
 
         The entries of one turn of the loop are written together, by the task that runs first in the next turn.
         """
@@ -348,7 +370,7 @@ class Devices:
             await self._finish(turn)
 
     def _write_turn(self) -> None:
-        """Write what can be written at once."""
+        """Write all entries that can be written without waiting."""
         turn, self._turn = self._turn, None
         if turn is None:
             return
@@ -373,7 +395,7 @@ class Devices:
                 turn.tickets.append((opened, ticket))
 
     def put_gauges(self, numbers: Numbers) -> None:
-        """Which devices are enabled, and which of them fail."""
+        """Set the gauges of the devices that are enabled and of those that fail."""
         for device in self._enabled:
             put(numbers, "cloudid_audit_device_failing", device.name in self._failing, (device.name,))
 
@@ -384,7 +406,7 @@ class Devices:
             self._close(opened)
 
     async def _finish(self, turn: _Turn) -> None:
-        """Wait until one device has the entries. Raises `RecordFailed`, with the last reason, when none has."""
+        """Wait until one device has the entries. Raises `RecordFailed` with the last reason if none has."""
         for opened, ticket in turn.tickets:
             try:
                 await ticket.written()
@@ -397,7 +419,7 @@ class Devices:
         raise RecordFailed(turn.reason)
 
     def _adopt(self, devices: Sequence[Device], *, is_trial: bool) -> None:
-        """Write to these devices from now on; in a trial, only know them: the last one is tried out."""
+        """Write to these devices from now on. In a trial, only register them, because the last one is being tested."""
         known = {name: opened.device for name, opened in self._opened.items()}
         for device in devices:
             if known.get(device.name) != device:
@@ -417,7 +439,7 @@ class Devices:
             self._runtime.start(self._sign_now_and_then)
 
     def _release_files(self) -> None:
-        """Close the files of requests: each looks again whether it is that of a device of the settings."""
+        """Close the files of requests. Each checks again whether its file belongs to a device of the settings."""
         for opened in self._opened.values():
             if isinstance(opened, FileDevice) and not opened.device.declared:
                 self._close(opened)
@@ -429,9 +451,9 @@ class Devices:
         return FileDevice(device, self._process, self._spread, self._runtime, self._holder_of)
 
     def _holder_of(self, device: Device, status: os.stat_result) -> str:
-        """The device that writes to this file already, so that another one must not; empty if none does.
+        """Return the device that already writes to this file, so that no other device may, or an empty text.
 
-        A declared device comes before those of requests, and an earlier one before a later one.
+        Devices in the settings take precedence over devices of requests, and earlier devices over later ones.
         """
         is_before = True
         for name, other in self._opened.items():
@@ -465,7 +487,7 @@ class Devices:
             self.report("audit device failed", device=device.name, reason=str(failure))
 
     def _spread(self, checkpoints: Sequence[bytes]) -> None:
-        """Send checkpoints to where only they go."""
+        """Send checkpoints to the devices and the program that receive only checkpoints."""
         for opened in self._opened.values():
             if not opened.device.takes_entries:
                 try:
@@ -522,6 +544,6 @@ def _reason_of(failure: OSError) -> str:
 
 
 def _is_file(fd: int) -> bool:
-    """Whether writing to it never waits for a reader."""
+    """Return whether writing never waits for a reader."""
     mode = os.fstat(fd).st_mode
     return stat.S_ISREG(mode) or (stat.S_ISCHR(mode) and not os.isatty(fd))

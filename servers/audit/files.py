@@ -1,4 +1,4 @@
-"""Files that lines are appended to."""
+"""Files to which lines are appended."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from ..runtime import Event, Runtime
 from .verify import TAIL, read_line
 
 LOGGING: Final = APPENDING & ~os.O_WRONLY | os.O_RDWR
-"""Flags to open an audit log with, which is also read."""
+"""Flags to open an audit log, which is also read."""
 
 _sync: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
-"""macOS has only the second."""
+"""macOS has only `fsync`."""
 
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FIRST_LINE: Final = 2**16
-"""Longest first line that can be an audit log's."""
+"""Maximum bytes of the first line of an audit log."""
 
 MOST_HEADS: Final = 64
-"""Most chains without an end that the beginning of another one names."""
+"""Maximum chains without an end that the beginning of another chain names."""
 
 
 @define(eq=False)
 class Ticket:
-    """Entries that are not written yet, and why they are not if they never will be."""
+    """Entries that are not written yet, and the reason if they cannot be written."""
 
     done: Event
     failure: OSError | None
 
     async def written(self) -> None:
-        """Return when they are. Raises `OSError`."""
+        """Return when the entries are written. Raises `OSError`."""
         await self.done.wait()
         if self.failure is not None:
             raise self.failure
@@ -55,7 +55,7 @@ class Sync(Ticket):
 
 
 class Torn(OSError):
-    """A file took only a part of what was to be written: so many bytes."""
+    """A file accepted only this many bytes of a write."""
 
     def __init__(self, written: int) -> None:
         super().__init__("only a part of the entry was written: is the disk full?")
@@ -63,12 +63,12 @@ class Torn(OSError):
 
 
 class File:
-    """One file, opened when it is needed. Raises `OSError` only."""
+    """A file, opened when it is needed. Raises only `OSError`."""
 
     def __init__(
         self, device: Device, runtime: Runtime, holder_of: Callable[[os.stat_result], str] = lambda status: ""
     ) -> None:
-        """`holder_of`: the other device that a file belongs to already, if any."""
+        """`holder_of` returns the other device that a file already belongs to, if any."""
         self._device = device
         self._holder_of = holder_of
         self._path = device.options.get("file_path", STDOUT)
@@ -78,15 +78,15 @@ class File:
         self._fd = -1
         self._is_torn = False
         self.is_empty = False
-        """Whether nothing has been in the open file yet."""
+        """Whether the open file has been empty until now."""
         self.other_heads: Sequence[Head] | None = None
-        """The newest lines of the other chains without an end in the tail of the file; `None`: they are too many."""
+        """The newest lines of the other unfinished chains in the tail of the file, or `None` if there are too many."""
         self._disk = Disk(runtime)
         self._next: Sync | None = None
         self._is_syncing = False
 
     def open(self) -> Head | None:
-        """Open the file if it is not; the newest line that is in it then."""
+        """Open the file if it is closed. Return its newest line."""
         if self._fd >= 0:
             return None
         if self._path == STDOUT:
@@ -104,11 +104,11 @@ class File:
             raise
 
     def is_replaced(self) -> bool:
-        """Whether the path no longer leads to the open file: it was moved or removed, as rotation of logs does."""
+        """Return whether the path no longer leads to the open file: log rotation has moved or removed it."""
         return self._fd >= 0 and self._path != STDOUT and not streams.leads_to(self._path, self._fd)
 
     def write(self, content: bytes) -> None:
-        """Append lines. When that fails, the next write begins a line of its own."""
+        """Append lines. If this fails, the next write begins on a new line."""
         prefix = b"\n" if self._is_torn else b""
         content = prefix + content
         written = os.write(self._fd, content)
@@ -121,9 +121,9 @@ class File:
             raise Torn(max(0, written - len(prefix)))
 
     def _take_back(self, torn: int) -> int:
-        """Cut off the beginning of a line, so that no other process continues it. The bytes that had to be left.
+        """Cut off an incomplete line, so that no other process continues it. Return the bytes that had to stay.
 
-        They are left where another process has written behind them.
+        They stay if another process has written after them.
         """
         end = os.lseek(self._fd, 0, os.SEEK_CUR)
         if not torn or os.fstat(self._fd).st_size != end:
@@ -132,7 +132,7 @@ class File:
         return 0
 
     def sync(self) -> Sync | None:
-        """Let the disk have what was written so far, if that is wanted. `None`: it has, or it need not."""
+        """Start to write earlier lines to disk, if this is required. `None` means that there is nothing to wait for."""
         if not self._needs_sync:
             return None
         if not self._is_syncing and self._disk.is_for_loop:
@@ -149,7 +149,7 @@ class File:
         return sync
 
     def wait_for_disk(self, fd: int) -> tuple[None, float]:
-        """Return when the disk has what was written to an open file, and say how many seconds that took."""
+        """Wait until everything that was written to an open file is on disk. Return how many seconds this took."""
         started = time.perf_counter()
         _sync(fd)
         return None, time.perf_counter() - started
@@ -178,7 +178,7 @@ class File:
             self._is_syncing = False
 
     def _check(self, fd: int) -> Head | None:
-        """Refuse what is no place for an audit log, and find the last line of what is."""
+        """Refuse files that cannot be an audit log. Find the last line of an audit log."""
         status = os.fstat(fd)
         self.is_empty = False
         if stat.S_ISCHR(status.st_mode):
@@ -200,12 +200,12 @@ class File:
         return head
 
     def _check_holder(self, status: os.stat_result) -> None:
-        """Two devices never share a file: their modes, keys and chains differ."""
+        """Two devices never share a file, because their modes, keys and chains differ."""
         if stat.S_ISREG(status.st_mode) and (holder := self._holder_of(status)):
             raise OSError(f"{self._path} is already the file of the audit device {holder}")
 
     def identities(self) -> set[tuple[int, int]]:
-        """The identities of its open file, and of the file at its path."""
+        """Return the identities of the open file and of the file at the path."""
         found = set()
         with suppress(OSError):
             found.add(identity_of(os.fstat(1 if self._path == STDOUT else self._fd)))
@@ -215,7 +215,7 @@ class File:
         return found
 
     def _find_heads(self, fd: int, size: int) -> Head | None:
-        """The last line of a file that can be read. Notes those of the other chains in its tail, too."""
+        """Return the last readable line of a file. Also record the last lines of the other chains in its tail."""
         *lines, torn = os.pread(fd, TAIL, max(0, size - TAIL)).split(b"\n")
         self._is_torn = bool(torn)
         last: Head | None = None
@@ -237,10 +237,10 @@ class File:
 
 
 def open_below(folder: str, path: str, mode: int) -> int:
-    """Open an audit log, and make it if there is none. Below a folder, no segment of its path may be a link.
+    """Open an audit log, and create it if it does not exist. Below a folder, no segment of the path may be a link.
 
-    The folder is the operator's, and made when it is not there. No folder: `path` itself must not be a link. Raises
-    `OSError` and `ValueError`.
+    The folder is the operator's, and is created if it does not exist. Without a folder, `path` itself must not be a
+    link. Raises `OSError` and `ValueError`.
     """
     if not folder:
         return os.open(path, LOGGING, mode)
@@ -258,6 +258,6 @@ def open_below(folder: str, path: str, mode: int) -> int:
 
 
 def make_folder(path: str) -> None:
-    """Make a folder for audit logs, for its owner only, unless it is there. Raises `OSError`."""
+    """Create a folder for audit logs that only its owner can access, unless it exists. Raises `OSError`."""
     with suppress(FileExistsError):
         os.mkdir(path, 0o700)

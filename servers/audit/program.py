@@ -27,7 +27,7 @@ def audit() -> None:
 
 
 def _key(ctx: click.Context, option: click.Parameter, value: str | None) -> str:
-    """An empty one would verify nothing, and a wrong one blame the log."""
+    """Refuse a wrong or empty key. An empty key would verify nothing, and a wrong one would blame the log."""
     if value is not None and not re.fullmatch("[0-9a-fA-F]{64}", value):
         raise click.BadParameter("a checkpoint_key must have 64 hexadecimal digits")
     return value or ""
@@ -107,7 +107,7 @@ def _lines(report: Report, key: str, *, is_compared: bool) -> list[str]:
 
 
 def _record(report: Report, *, is_compared: bool) -> dict[str, object]:
-    """The report for a program."""
+    """Return the report in a form for programs."""
     return {
         "lines": report.lines,
         "limits": [] if is_compared else [UNCOMPARED],

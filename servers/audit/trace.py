@@ -1,4 +1,4 @@
-"""What a token did, read out of audit logs."""
+"""Find out from audit logs what a token did."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HASHING: Final = "sys/audit-hash/"
 
 
 class _Members(msgspec.Struct):
-    """An object of an entry."""
+    """An object in an entry."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -46,7 +46,7 @@ class _Response(_Members):
 
 
 class _Entry(_Members):
-    """What is read of a line."""
+    """The members of a line that are read."""
 
     time: str = ""
     type: str = ""
@@ -62,11 +62,11 @@ _decode: Final = msgspec.json.Decoder(_Entry).decode
 
 @define
 class Step:
-    """One request that a token had a part in."""
+    """A request that involved a token."""
 
     time: str
     part: str
-    """`caller`: the token made it; `issued`: its answer gave the token; `named`: a field was about the token."""
+    """`caller`: the token made the request. `issued`: the response had it. `named`: a field named it."""
     operation: str
     path: str
     outcome: str
@@ -76,18 +76,21 @@ class Step:
 
 @define
 class Trace:
-    """Reads logs in any order. `sought`: the token, its accessor and their keyed hashes, as logs may show them."""
+    """Reads logs in any order.
+
+    `sought` contains the token, its accessor and their keyed hashes, in the forms that logs may contain.
+    """
 
     sought: Collection[str] = field(repr=False)
     lines: int = 0
     unread: int = 0
-    """Lines that are no entries."""
+    """The number of lines that are not entries."""
     sees_hashes: bool = False
-    """Whether a caller is shown by a keyed hash somewhere."""
+    """Whether an entry identifies a caller by a keyed hash."""
     _steps: dict[str, Step] = Factory(dict)
 
     def read(self, lines: Iterable[bytes]) -> None:
-        """Read one file. Entries that several devices or files have count once."""
+        """Read a file. Entries that several devices or files contain count once."""
         for raw in lines:
             self.lines += 1
             try:
@@ -100,7 +103,7 @@ class Trace:
 
     @property
     def steps(self) -> list[Step]:
-        """In the order of time, which all entries have in one form."""
+        """Return the steps by time. All entries write times in the same form."""
         return sorted(self._steps.values(), key=lambda step: (step.time, step.request_id))
 
     def _take(self, entry: _Entry, request: _Request) -> None:

@@ -1,8 +1,8 @@
-"""The verifier: whether audit logs are what a server wrote, line by line, and nothing is missing.
+"""The verifier: are audit logs exactly what a server wrote, line by line, with nothing missing?
 
 Each chain must begin with a signed line and continue without a gap. Its lines are protected up to its last checkpoint,
-or up to the line that the signed beginning of a later chain names. The rest is its unsigned end: a server leaves one
-only if it was killed, and never a long one.
+or up to the line that the signed beginning of a later chain names. The rest is its unsigned end. A server leaves an
+unsigned end only if it was killed, and never a long one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Line(msgspec.Struct):
 
 
 class _Unchained(msgspec.Struct):
-    """What an entry has even when it has no place in a chain."""
+    """The members that an entry has even without a place in a chain."""
 
     type: str
 
@@ -52,18 +52,18 @@ _read_unchained: Final = msgspec.json.Decoder(_Unchained).decode
 CHECKPOINT: Final = "checkpoint"
 TYPES: Final = frozenset({"request", "response", CHECKPOINT})
 TAIL: Final = 2**20
-"""How many bytes at the end of a file are read before a chain begins there: to find what it follows."""
+"""Bytes at the end of a file that are read when a chain begins there, to find the line that it follows."""
 
 SEEN: Final = TAIL // 2
-"""A last line that is no further from the beginning of a chain was certainly read whole."""
+"""If the last line of a chain is within this distance of a beginning, it was certainly read completely."""
 
 MOST_UNREAD: Final = 20
-"""Lines that are no entries and are noted one by one."""
+"""Maximum lines that are not entries and are reported one by one."""
 
 
 @frozen
 class Finding:
-    """Something that an operator should know. `where` is like `audit.log:17`."""
+    """Something that an operator should know. `where` has the form `audit.log:17`."""
 
     where: str
     text: str
@@ -74,7 +74,7 @@ class Finding:
 
 @define
 class Chain:
-    """One chain as far as it was read."""
+    """A chain, as far as it was read."""
 
     id: str
     where: str
@@ -84,40 +84,46 @@ class Chain:
     key: str = ""
     is_closed: bool = False
     is_over: bool = False
-    """Its process continued with another chain."""
+    """Whether its process continued with another chain."""
     process: str = ""
     is_bounded: bool = False
-    """Its beginning promises a checkpoint after so many lines. Earlier versions wrote a turn's lines before one."""
+    """Whether its beginning promises a checkpoint after a number of lines.
+
+    Earlier versions wrote all lines of a turn first.
+    """
     earliest: str = ""
     latest: str = ""
     """The times of the lines since its last checkpoint."""
     file: int = 0
     end: int = 0
-    """In which file, and before which of its bytes, its last line ends."""
+    """The file of its last line, and the position in bytes where that line ends."""
     read_at: int = 0
-    """How many lines had been read, of all chains, when its last one was."""
+    """The number of lines, of all chains, that had been read before its last one."""
     denied: int = 0
-    """The number of a line that was not there by the signed beginning of a later chain."""
+    """The number of a line that did not exist, according to the signed beginning of a later chain."""
     is_surely_denied: bool = False
-    """The beginning is not one of an earlier version, which did not know how much of a failed write had arrived."""
+    """Whether the current version wrote that beginning.
+
+    Earlier versions did not know how much of a failed write had arrived.
+    """
 
     @property
     def unsigned(self) -> int:
-        """How many lines have no checkpoint after them."""
+        """Return the number of lines without a later checkpoint."""
         return self.last - self.signed
 
 
 @frozen
 class _Follow:
-    """The newest line of a chain as the signed beginning of a later one names it."""
+    """The newest line of a chain, as the signed beginning of a later chain names it."""
 
     where: str
     chain: str
     head: Head
     is_direct: bool
-    """It is the line right before the beginning."""
+    """Whether it is the line directly before the beginning."""
     is_read: bool
-    """It was read before."""
+    """Whether it was read before the beginning."""
 
 
 @define
@@ -130,27 +136,30 @@ class Report:
 
 @define
 class Verifier:
-    """Reads files in the order in which they were written. `key`: the only public key whose checkpoints count."""
+    """Reads files in the order in which they were written.
+
+    `key` is the only public key whose checkpoints are accepted.
+    """
 
     key: str = ""
     accepts_open_end: bool = False
-    """A chain without an end is no problem: its process still runs."""
+    """Whether a chain without an end is accepted, because its process is still running."""
     checkpoints_since: float = 0.0
-    """Chains of earlier checkpoints may be missing: their files were removed on purpose."""
+    """Chains whose checkpoints are all earlier may be missing, because their files were removed deliberately."""
     report: Report = Factory(Report)
     _follows: list[_Follow] = field(factory=list)
     _missing: set[str] = field(factory=set)
     _open: dict[str, Chain] = field(factory=dict)
-    """The chains that have no end yet."""
+    """The chains without an end."""
     _beginnings: list[tuple[int, str]] = field(factory=list)
-    """How many lines had been read when each signed beginning was, and the chain that it follows."""
+    """For each signed beginning, the number of lines read before it, and the chain that it follows."""
     _file: int = 0
     _size: int = 0
-    """How many bytes of the file have been read."""
+    """The number of bytes of the file that were read."""
     _unread: int = 0
 
     def finish(self, checkpoints: Iterable[tuple[str, bytes]]) -> Report:
-        """Judge the ends of the chains, also by checkpoints that were kept elsewhere."""
+        """Judge the ends of the chains, also by checkpoints that were saved elsewhere."""
         attested = self._attested()
         for where, text in checkpoints:
             self._compare(where, text)
@@ -166,7 +175,7 @@ class Verifier:
         return self.report
 
     def begin_file(self) -> None:
-        """The next lines are those of another file."""
+        """Begin another file: the next lines belong to it."""
         self._file, self._size = self._file + 1, 0
 
     def read(self, where: str, text: bytes) -> None:
@@ -200,7 +209,10 @@ class Verifier:
             chain.earliest, chain.latest = min(chain.earliest, line.time), max(chain.latest, line.time)
 
     def _note_unread(self, where: str, text: bytes) -> None:
-        """A failed write leaves the beginning of a line, which is never an object: an entry without a place is not."""
+        """A failed write leaves the beginning of a line, which is never an object.
+
+        An entry without a place in a chain is an object.
+        """
         try:
             is_entry = _read_unchained(text).type in TYPES
         except (ValueError, RecursionError):
@@ -240,7 +252,7 @@ class Verifier:
             self._open.pop(chain.id, None)
 
     def _take_beginning(self, where: str, line: _Line, chain: Chain) -> None:
-        """A chain begins with a signed line, which may name the newest lines of those before it."""
+        """A chain begins with a signed line, which may name the newest lines of earlier chains."""
         self._beginnings.append((self.report.lines, line.follows.id if line.follows else ""))
         chain.is_bounded = line.every_lines > 0
         heads = [*((line.follows,) if line.follows else ()), *(line.saw or ())]
@@ -263,7 +275,7 @@ class Verifier:
                     other.denied, other.is_surely_denied = other.last, True
 
     def _is_followed(self, chain: Chain) -> bool:
-        """Whether another chain begins behind it, and nothing is missing in between."""
+        """Return whether another chain begins after this one with nothing missing in between."""
         place = bisect_left(self._beginnings, (chain.read_at + 1, ""))
         if place == len(self._beginnings):
             return False
@@ -271,7 +283,7 @@ class Verifier:
         return not follows or follows in self.report.chains
 
     def _judge_end(self, chain: Chain, attested: int) -> None:
-        """A chain has no end: its process was killed, or still runs, or the end was cut off or forged."""
+        """Judge a chain without an end. Its process was killed or still runs, or the end was cut off or forged."""
         if attested >= chain.last:
             return
         end = (
@@ -292,11 +304,14 @@ class Verifier:
             self._problem(chain.where, end)
 
     def _is_signed(self, text: bytes, line: _Line) -> bool:
-        """The signature is made over the line without it, and by the key that counts."""
+        """Return whether the accepted key signed the line.
+
+        The signature covers the line without the signature itself.
+        """
         return (not self.key or line.key == self.key) and is_signed(text, line.key)
 
     def _attested(self) -> dict[str, int]:
-        """By chain the number of the line that a later chain's signed beginning says to have been its last."""
+        """For each chain, the number of its last line according to the signed beginning of a later chain."""
         attested: dict[str, int] = {}
         for follow in self._follows:
             where, head = follow.where, follow.head
@@ -349,7 +364,7 @@ class Verifier:
             self._problem(where, f"number {place.number} of chain {place.id} is not this checkpoint")
 
     def _note_missing(self, where: str, line: _Line) -> None:
-        """The chain of a checkpoint is missing. Its first checkpoint after the given time says so."""
+        """Report that the chain of a checkpoint is missing, at its first checkpoint after the given time."""
         is_expected = _instant(line.time) >= self.checkpoints_since
         if (line.chain.id in self._missing) or not (is_expected or line.state == OPENED):
             return
@@ -375,7 +390,7 @@ def _jump(chain: Chain, place: _Place) -> str:
 
 
 def _too_long(chain: Chain, lines: int) -> str:
-    """How many lines, or seconds of them, a chain has without a checkpoint, where no server writes so many."""
+    """Return how many lines or seconds a chain has without a checkpoint, if these are more than a server allows."""
     if lines > EVERY_LINES:
         return f"{lines} lines"
     if lines and (seconds := _instant(chain.latest) - _instant(chain.earliest)) > MOST_SECONDS:
@@ -384,7 +399,7 @@ def _too_long(chain: Chain, lines: int) -> str:
 
 
 def _instant(text: str) -> float:
-    """Seconds since the epoch; 0 for a text that is no time, so that it is far from all others."""
+    """Return seconds since the epoch, or 0 for a text that is not a time, which is far from all real times."""
     try:
         return rfc3339.parse(text)
     except ValueError:
@@ -401,8 +416,8 @@ def verify(
 ) -> Report:
     """Verify files, each with its name, in the order in which they were written.
 
-    The chains of all checkpoints since an instant must be there. Without any, nothing shows that whole chains were
-    removed, or what came after the last checkpoint.
+    The chains of all checkpoints since an instant must be present. Without saved checkpoints, nothing shows whether
+    whole chains, or lines after the last checkpoint, were removed.
     """
     verifier = Verifier(key=key.lower(), accepts_open_end=accepts_open_end, checkpoints_since=checkpoints_since)
     for name, lines in files:
@@ -413,7 +428,7 @@ def verify(
 
 
 def _lines(files: Sequence[tuple[str, Iterable[bytes]]]) -> Iterator[tuple[str, bytes]]:
-    """Each with its place."""
+    """Return each line with its place."""
     for name, lines in files:
         for number, line in enumerate(lines, 1):
             yield f"{name}:{number}", line.removesuffix(b"\n")

@@ -1,4 +1,4 @@
-"""What the connections of both servers have in common: their stages, and what ends one that takes too long."""
+"""The parts that the connections of both servers share: their stages, and how late connections are ended."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ C = TypeVar("C", bound="BaseConnection")
 
 
 class Gone(Exception):
-    """The client has left, or has nothing more to say."""
+    """The client has left, or sends no more requests."""
 
 
 class Shared(Generic[C]):
-    """What all connections of a server share."""
+    """The objects that all connections of a server share."""
 
     def __init__(self, app: App, settings: ServerSettings, connection_limit: int) -> None:
         self.app = app
@@ -52,7 +52,7 @@ class Shared(Generic[C]):
         self.bodies: Bodies[C] = Bodies(settings.body_memory)
 
     async def end_late(self, sleep: Callable[[float], Awaitable[object]]) -> None:
-        """Look at all connections again and again, and end those whose stage has taken too long."""
+        """Check all connections repeatedly, and end those whose stage has taken too long."""
         pause = look_pause(self.timeouts)
         while True:
             await sleep(pause)
@@ -60,9 +60,9 @@ class Shared(Generic[C]):
 
 
 class BaseConnection(ABC):
-    """One client's requests and answers, one after the other. Each server adds its own way to read and write.
+    """The requests and responses of one client, in order. Each server adds its own way to read and write.
 
-    See the protocol of a connection in `http1` for what has no docstring here.
+    `http1` describes the protocol of a connection, including the methods that have no docstring here.
     """
 
     def __init__(self, shared: Shared[Any]) -> None:
@@ -71,16 +71,16 @@ class BaseConnection(ABC):
         self._reader = Reader(shared.heads)
         self._stage = HANDSHAKE
         self._since = inf
-        """When the stage began, by the monotonic clock; `inf`: it may last."""
+        """When the stage began, by the monotonic clock. `inf` means that it has no time limit."""
 
         self._asked: Exchange | None = None
-        """The request that the service works on."""
+        """The request that the service is working on."""
 
         self._awaits_turn = False
-        """Whether its request waits for others of its source."""
+        """Whether the request waits for others of its source."""
 
         self._refusal: Refused | None = None
-        """What is said at the end, if it is not the client's."""
+        """The refusal to send at the end, if the server ends the connection."""
 
     @abstractmethod
     def end(self) -> None: ...
@@ -99,14 +99,14 @@ class BaseConnection(ABC):
 
     @abstractmethod
     def _has_unread(self) -> bool:
-        """Whether bytes of a request have come that were not read yet."""
+        """Return whether bytes of a request have arrived that were not read yet."""
 
     @abstractmethod
     def _end_answer(self) -> None:
-        """End the work on a request, whose answer says why: its time is over, or it was given up."""
+        """End the work on a request that exceeded its time or was cancelled. The response says which."""
 
     def _admit(self, peer: str) -> bool:
-        """Ask for a place, or refuse it; whether there is one."""
+        """Request a place. Return whether there is one; otherwise refuse the request."""
         self.source = source_of(self, peer, self._shared.app.trusted_proxies)
         admission = self._shared.connections.admit(self)
         self._reader.is_health_only = admission is Admission.HEALTH_ONLY
@@ -140,7 +140,7 @@ class BaseConnection(ABC):
 
     @property
     def _write_seconds(self) -> float:
-        """How long the client may take to read: not long once the connection has lost its place."""
+        """Return how long the client may take to read. The time is short once the connection has lost its place."""
         has_place = self._shared.connections.has_place(self)
         return self._shared.write_timeout if has_place else min(self._shared.write_timeout, wire.LINGER_SECONDS)
 
@@ -154,7 +154,7 @@ class BaseConnection(ABC):
             self._awaits_turn = False
 
     def _enter(self, stage: Stage) -> None:
-        """Allow a stage its time, from its beginning. Raises `Gone` between two requests while the server drains."""
+        """Begin a stage, with its time limit. Raises `Gone` between two requests while the server is stopping."""
         if stage is self._stage:
             return
         self._stage, self._since = stage, time.monotonic()

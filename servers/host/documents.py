@@ -1,7 +1,7 @@
-"""Where the issuers' documents are published: a folder that a web server serves, or an address that takes PUT.
+"""Where the issuers' documents are published: a folder that a web server serves, or an address that accepts PUT.
 
-A folder and every address below it stand for the issuer's public address. An older document never takes the place of a
-newer one: a folder is locked meanwhile, and an address is asked by `If-Match`, where its answers have an `ETag`.
+The folder or address corresponds to the issuer's public address. An older document never replaces a newer one: a folder
+is locked during the write, and an address receives `If-Match` if its responses have an `ETag`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from cloudid_core.errors import ProviderUnreachable, PublicationFailed
 from cloudid_core.values.secret import Secret
 
 TIMEOUT: Final = 8.0
-"""Seconds that one request may take."""
+"""Maximum seconds of a request."""
 LOCK_SECONDS: Final = 2.0
-"""How long a document waits for others that are being written into the same folder."""
+"""Seconds that a document waits while others are written into the same folder."""
 LOCK_PAUSE: Final = 0.02
 LARGEST: Final = 2**20
 LARGEST_CREDENTIAL: Final = 2**14
@@ -36,12 +36,12 @@ Fetch = Callable[[HttpRequest, float], Awaitable[HttpResponse]]
 
 @frozen
 class Folder:
-    """A folder below which documents are files."""
+    """A folder in which documents are files."""
 
     path: Path
 
     def read(self, name: str) -> Document | None:
-        """Raises `PublicationFailed`."""
+        """Read a document. Raises `PublicationFailed`."""
         try:
             with (self.path / name).open("rb") as file:
                 body = file.read(LARGEST)
@@ -52,7 +52,7 @@ class Folder:
         return Document(body, sha256(body).hexdigest())
 
     def write(self, name: str, body: bytes, replaces: Document | None) -> None:
-        """As a whole or not at all. Raises `PublicationFailed`."""
+        """Write a document completely or not at all. Raises `PublicationFailed`."""
         file = self.path / name
         try:
             for part in reversed(file.relative_to(self.path).parents[:-1]):
@@ -69,7 +69,7 @@ class Folder:
 
 
 def _take(lock: IO[bytes]) -> None:
-    """Wait for the lock: both issuers publish at the same time, and so do other servers. Raises `OSError`."""
+    """Wait for the lock, because both issuers and other servers publish at the same time. Raises `OSError`."""
     until = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -95,15 +95,18 @@ def _replace(file: Path, body: bytes) -> None:
 
 @frozen
 class Address:
-    """An address below which documents are read by GET and written by PUT. No redirect is followed."""
+    """An address below which documents are read by GET and written by PUT. Redirects are not followed."""
 
     url: str
     credential_file: str
-    """Lines of headers, or a query that begins with `?`; it is read each time. Empty: none is needed."""
+    """A file with header lines, or with a query that begins with `?`. It is read for each request.
+
+    Empty if none is needed.
+    """
     fetch: Fetch = field(repr=False)
 
     async def read(self, name: str) -> Document | None:
-        """Raises `PublicationFailed`."""
+        """Read a document. Raises `PublicationFailed`."""
         response = await self._ask("GET", name, {}, b"")
         if response.status == 404:
             return None
@@ -113,7 +116,7 @@ class Address:
         return Document(response.body, "" if tag.startswith("W/") else tag)  # If-Match takes no weak ones
 
     async def write(self, name: str, body: bytes, replaces: Document | None) -> None:
-        """Raises `PublicationFailed`."""
+        """Write a document. Raises `PublicationFailed`."""
         headers = {"content-type": "application/json"}
         if replaces is None:
             headers["if-none-match"] = "*"
@@ -136,7 +139,7 @@ class Address:
 
 
 def credential_in(path: str) -> tuple[Secret, dict[str, Secret]]:
-    """The query and the headers of a file. Raises `PublicationFailed`, which says nothing of what it holds."""
+    """Return the query and the headers of a file. Raises `PublicationFailed`, without the contents of the file."""
     query, headers = Secret(), dict[str, Secret]()
     try:
         with open(path or os.devnull, "rb") as file:

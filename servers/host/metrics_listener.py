@@ -1,7 +1,7 @@
-"""A listener of its own for metrics: it answers them without a token, and nothing else.
+"""A separate listener for metrics, which needs no token and serves nothing else.
 
-It is for an address that only Prometheus reaches. Few clients are served at a time, each one request, by plain HTTP.
-Clients that do not send or read make room for others.
+It is for an address that only Prometheus can reach. It serves a few clients at a time, one request each, over plain
+HTTP. Clients that are slow to send or to read make room for others.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .host import Host
 
 PATHS: Final = (b"/metrics", b"/v1/sys/metrics")
 SECONDS: Final = 10.0
-"""How long a client may take, from its connection to the end of its answer."""
+"""Maximum seconds from a client's connection to the end of the response."""
 
 MOST_CLIENTS: Final = 16
-"""How many are served at a time. Of more, the address with most of them gives up the one that is longest there."""
+"""Maximum clients at a time. If there are more, the address with the most clients loses its oldest one."""
 
 HEAD_LIMIT: Final = 8192
 _PIECE: Final = 4096
@@ -39,16 +39,16 @@ _ACCEPT_PAUSE: Final = 0.1
 
 
 class MetricsListener:
-    """Answers at these sockets for as long as the host is open."""
+    """Serves metrics at these sockets while the host is open."""
 
     def __init__(self, host: Host, service: Service, listeners: Sequence[socket.socket]) -> None:
         self._host = host
         self._service = service
         self._clients: dict[socket.socket, str] = {}
-        """The source of each, the longest served first."""
+        """The source of each client, oldest first."""
 
         self._asking: set[socket.socket] = set()
-        """Those that wait for this server, and not the other way round: they keep their places."""
+        """Clients that wait for this server, rather than the server for them. They keep their places."""
 
         for listener in listeners:
             host.start(partial(self._accept, listener))
@@ -72,7 +72,7 @@ class MetricsListener:
                     client.close()
 
     def _make_room(self, newcomer: str) -> bool:
-        """End one client of the source with most of them, the newcomer counted, unless all others have fewer."""
+        """End one client of the source that has the most, including the new client, unless all others have fewer."""
         counts = Counter((*self._clients.values(), newcomer))
         waiting = [client for client in self._clients if client not in self._asking]
         most = max(waiting, key=lambda client: counts[self._clients[client]], default=None)
@@ -111,7 +111,7 @@ class MetricsListener:
         await self._write(client, content + (connection.send(h11.EndOfMessage()) or b""))
 
     async def _request(self, client: socket.socket, connection: h11.Connection) -> h11.Request:
-        """The head of the request; there is nothing to be read behind it."""
+        """Return the head of the request, which has no body."""
         while (event := connection.next_event()) is h11.NEED_DATA:
             await self._host.wait_readable(client.fileno(), SECONDS)
             connection.receive_data(client.recv(_PIECE))

@@ -1,4 +1,4 @@
-"""Proxies: which one a call to the provider goes through."""
+"""Proxies: choose the proxy for a call to the provider."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ADDRESS: Final = re.compile(r"https?://(?:[!-.0-~]+@)?[\w.\-\[\]:]+:[0-9]{1,5}/
 
 @frozen
 class Proxies:
-    """The proxy for each scheme, and the hosts that are called without one: `no` as in `NO_PROXY`."""
+    """The proxy for each scheme, and the hosts that are called without one. `no` has the form of `NO_PROXY`."""
 
     by_scheme: Mapping[str, str] = field(factory=dict, repr=False)
     no: str = ""
@@ -31,9 +31,9 @@ class Proxies:
 
     @classmethod
     def of(cls, server: ServerSettings, direct_addresses: Iterable[str]) -> Proxies:
-        """What the setting says, or else the process environment. Raises `SettingsError`.
+        """Read the setting, or else the environment of the process. Raises `SettingsError`.
 
-        `direct_addresses` are URLs that never go through a proxy, such as the machine's own metadata service.
+        `direct_addresses` are URLs that are always called directly, such as the machine's own metadata service.
         """
         environment = getproxies_environment()
         hosts = frozenset(urlsplit(address).hostname or "" for address in direct_addresses)
@@ -52,7 +52,7 @@ class Proxies:
         return cls({scheme: proxy for scheme, proxy in by_scheme.items() if proxy}, environment.get("no", ""), hosts)
 
     def proxy_of(self, url: str) -> str | None:
-        """The proxy for a call to this URL; `None`: it is made directly. Loopback addresses have no proxy."""
+        """Return the proxy for this URL, or `None` for a direct call. Loopback addresses have no proxy."""
         parts = urlsplit(url)
         host = parts.hostname or ""
         proxy = self.by_scheme.get(parts.scheme)

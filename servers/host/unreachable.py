@@ -1,4 +1,4 @@
-"""Why a host of the provider cannot be reached: the same words whichever library made the call."""
+"""Say why a host of the provider cannot be reached, in the same words for each HTTP library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNSENDABLE: Final = "the request cannot be sent"
 
 
 def unreachable(url: str, reason: str) -> str:
-    """Return the host of a URL and why no answer came from it."""
+    """Return the host of a URL and why it did not respond."""
     return f"{host_of(url)}: {reason}"
 
 
@@ -24,10 +24,10 @@ def host_of(url: str) -> str:
 
 
 def why_unreachable(error: Exception, url: str, proxy: str | None = None, proxy_status: str = "") -> str:
-    """Return the host and why no answer came from it.
+    """Return the host and why it did not respond.
 
-    `proxy`: the proxy that the call goes through, to which the connection is made in place of the host.
-    `proxy_status`: the status that the proxy answered with when it was asked for a tunnel.
+    `proxy` is the proxy of the call, which the connection is made to instead of the host. `proxy_status` is the proxy's
+    response to the request for a tunnel.
     """
     if proxy_status:
         return unreachable(url, f"the proxy {host_of(proxy or '')} answered {proxy_status}")
@@ -58,7 +58,7 @@ def _word(cause: BaseException) -> str:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """The error and all errors that it was raised for, which come after it."""
+    """Return the error and the errors that caused it, in this order."""
     causes, waiting = dict[int, BaseException](), [error]
     while waiting:
         cause = waiting.pop()
