@@ -57,7 +57,7 @@ def test_a_document_replaces_the_one_that_was_read_and_no_other(runtime: str, tm
         assert first.body == b"first"
         await host.write_document(NAME, b"second", first)
         for older in (None, first):
-            with pytest.raises(PublicationFailed, match="another document"):
+            with pytest.raises(PublicationFailed, match="a different document"):
                 await host.write_document(NAME, b"first", older)
         found = await host.read_document(NAME)
         assert found is not None
