@@ -24,7 +24,7 @@ pytestmark = [
 
 def guide_of(server: Running) -> list[str]:
     """The lines to type, from what a server prints."""
-    log = wait_until(lambda: server.log() if "is\nrefused" in server.log() else "")
+    log = wait_until(lambda: server.log() if "name is refused" in server.log() else "")
     return [line for line in log.splitlines() if line.startswith("  ")]
 
 
