@@ -143,7 +143,7 @@ async def no_version_comes_twice() -> None:
 
 
 async def a_commit_moves_an_entry_at_once() -> None:
-    """Whoever reads meanwhile finds it at one of its two places, never at both."""
+    """A concurrent read finds it at one of its two places, never at both."""
     prefix = await fresh_prefix()
     places = (prefix + "a", prefix + "b")
     await Commit({}, {places[0]: b""})
