@@ -25,9 +25,9 @@ STEPS: Final = (
     "$ cloudid creds reader",
     "objects in Azure: 0",
     "/v1/cloud/rotate-root -> 409",
+    "credential source: identity_token",
     "/v1/cloud/rotate-root -> 204",
     "$ cloudid creds reader --exec",
-    "credential source: identity_token",
     "nothing is left of it",
     "make dev ",
 )
