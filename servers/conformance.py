@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import inf
 from pathlib import Path
@@ -57,8 +57,11 @@ class ServedProvider:
 
 
 @contextmanager
-def served_provider(provider: Provider = scripted_provider) -> Iterator[ServedProvider]:
-    """Serve a provider until the block ends."""
+def served_provider(provider: Provider = scripted_provider, *, names_proxy: bool = True) -> Iterator[ServedProvider]:
+    """Serve a provider until the block ends.
+
+    `names_proxy`: the environment names a proxy that does not exist. Clients other than hosts may use it.
+    """
     requests: Counter[str] = Counter()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -68,7 +71,7 @@ def served_provider(provider: Provider = scripted_provider) -> Iterator[ServedPr
     ):
         closed.bind((LOOPBACK, 0))  # taken, but nothing listens
         closed_url = f"http://{LOOPBACK}:{closed.getsockname()[1]}"
-        with _proxy(closed_url):
+        with _proxy(closed_url) if names_proxy else nullcontext():
             yield ServedProvider(url, closed_url, untrusted_url, requests)
 
 

@@ -59,5 +59,5 @@ def on(
 @contextmanager
 def serving(provider: Provider = scripted_provider) -> Iterator[str]:
     """The address of a provider that answers over HTTP."""
-    with served_provider(provider) as served:
+    with served_provider(provider, names_proxy=False) as served:
         yield served.url
