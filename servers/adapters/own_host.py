@@ -36,7 +36,7 @@ END_SECONDS: Final = 5.0
 """How long the end waits for answers that are being given back, and then for the store."""
 
 _NOTHING_GIVEN: Final = nullcontext()
-_log: Final = logging.getLogger("cloudid")
+_stdlib_logger: Final = logging.getLogger("cloudid")
 
 
 class Hosted(Opened):
@@ -126,7 +126,7 @@ async def hosted(open_host: OpenHost, open_service: OpenService) -> AsyncIterato
 
 def report(event: str, error: Exception) -> None:
     """Log a failure without its text, which may hold a secret. The core has recorded what it knows of it."""
-    _log.error("%s: %s", event, type(error).__name__)
+    _stdlib_logger.error("%s: %s", event, type(error).__name__)
 
 
 async def _run_or_report(work: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -18,6 +18,7 @@ from cloudid_core.errors import Conflict, ProviderUnreachable
 from cloudid_core.testing import CHECKS, NotConforming, check_host, shared_store_checks
 from cloudid_servers.conformance import served_provider
 from tests.pages.blocks import blocks_of
+from tests.waiting import PATIENT
 
 HOST, *_ = blocks_of("docs/how-to/write-a-host.md", "python")
 NAMES: Final[dict[str, Any]] = {}
@@ -116,7 +117,7 @@ ALONE: Final[Mapping[str, tuple[type[Any], str]]] = {
 
 
 async def opened(host: type[Any], work: Callable[[Any, Any], Awaitable[None]]) -> None:
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(**PATIENT) as http:
         await work(host(http), http)
 
 

@@ -328,7 +328,9 @@ def restart(night: Night, shown: re.Match[str]) -> None:
     night.restart()
 
 
-CREDENTIAL: Final = r"fix: (cloudid write cloud/config client_secret=-) writes another secret, and takes (tenant_id)"
+CREDENTIAL: Final = (
+    r"fix: (cloudid write cloud/config client_secret=-) writes a new client secret, and also accepts (tenant_id)"
+)
 REACH: Final = r"Allow the server to reach the login endpoint, [^\"]+"
 GRANT: Final = r"Grant the permissions that `cloudid read cloud/permissions` shows as missing"
 CORRECT: Final = r'(/\S+cloudid.toml): \[server\] "(\w+)" is unknown: is "(\w+)" meant'

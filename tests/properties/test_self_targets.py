@@ -64,7 +64,7 @@ def tell(world: SecretsEngine, oracle: Oracle, dice: Random) -> None:
             oracle.proofs[mount] = client_id
             count = sum(target == client_id for target in oracle.targets.values())
             warnings = (reply.body or {}).get("warnings") or []
-            assert any(f"application of this mount: {count};" in each for each in warnings) == (count > 0)
+            assert any(f"registration of this mount: {count};" in each for each in warnings) == (count > 0)
         case "write":
             fields = {"application_object_id": application["object_id"], "token_scopes": "api://any/.default"}
             reply = world.ask("POST", f"{engine}/roles/{role}", fields)

@@ -25,7 +25,7 @@ from cloudid_servers.machine import Platform
 from cloudid_servers.stores.memory import InMemory
 from cloudid_servers.trio_server import host as on_trio
 from cloudid_servers.wsgi import application_of, wsgi_application
-from tests.waiting import PATIENT, wait_until
+from tests.waiting import PATIENCE, PATIENT, wait_until
 
 from .fake_server import BODY_LIMIT, FakeService, setup_of
 from .foreign import served
@@ -173,6 +173,7 @@ class Stopping(FakeService):
     """Notes the order in which it ends."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.notes: list[str] = []
 
     async def tick(self) -> float:
@@ -273,7 +274,7 @@ def test_a_forked_process_opens_a_service_of_its_own() -> None:
         answers: Any = context.Queue()
         child = context.Process(target=_health_in_child, args=(application, answers))
         child.start()
-        assert answers.get(timeout=60) == "200 OK"
+        assert answers.get(timeout=PATIENCE) == "200 OK"
         child.join()
         assert child.exitcode == 0
         assert ask(application, "/v1/sys/health")[0] == "200 OK"
@@ -304,5 +305,5 @@ wsgi_adapter(lambda: open_host(InMemory(), Platform()), opened).start()
 def test_the_end_of_the_process_closes_the_service(tmp_path: Path) -> None:
     """Threads, which a store in a file needs, still run then."""
     note = tmp_path / "note"
-    subprocess.run([sys.executable, "-c", ENDS_WITHOUT_CLOSE, str(note)], cwd=REPOSITORY, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", ENDS_WITHOUT_CLOSE, str(note)], cwd=REPOSITORY, check=True, timeout=PATIENCE)
     assert note.read_text() == "stopped"

@@ -105,7 +105,7 @@ def test_machines_log_in_after_every_start_rotation_and_reload(
         wait_until(lambda: problems(client) != [])
         [(code, text)] = problems(client)
         assert code == "folder_not_applied"
-        assert re.search(r"is not applied: \S+: permission denied to the policies ", text), text
+        assert re.search(r"was not applied: \S+: permission denied to the policies ", text), text
         client.post("sys/policies/acl/apply", json={"policy": POLICY}).raise_for_status()
         assert client.get(ROLE).status_code == 404
         file = {"type": "file", "options": {"file_path": "audit.jsonl"}}

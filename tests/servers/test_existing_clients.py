@@ -457,7 +457,7 @@ def test_leases_are_limited(target: Target) -> None:
         assert lease["client_secret"]
         with pytest.raises(exceptions.RateLimitExceeded, match="lease count quota exceeded"):
             client.secrets.azure.generate_credentials("app", mount_point="few")
-        with pytest.raises(exceptions.InvalidRequest, match="tokens are not"):
+        with pytest.raises(exceptions.InvalidRequest, match="issues tokens, not leases"):
             client.write_data(path, data={"path": "auth/cloud", "max_leases": 1})
     finally:
         client.delete(path)

@@ -33,7 +33,7 @@ def test_what_a_log_lacks_that_was_cut_short_is_told_at_the_next_start(name: str
     cut(tmp_path / "store.sqlite-wal")
     with deployment.serving() as server, deployment.client(server) as client:
         health = client.get("sys/health").json()
-        assert "lacks the last" in health["problem_details"][0]["text"]
+        assert "has lost the last" in health["problem_details"][0]["text"]
         assert health["problems"] == ["store_cut_short"]
     with deployment.serving() as server, deployment.client(server) as client:
         assert client.get("sys/health").json()["problems"] == []

@@ -298,7 +298,7 @@ def test_an_address_that_cannot_be_used_is_named(make: Callable[..., Any]) -> No
 
 
 def test_one_that_is_mounted_and_was_not_opened_says_so() -> None:
-    with pytest.raises(RuntimeError, match="pass its `lifespan`"):
+    with pytest.raises(RuntimeError, match="give its `lifespan`"):
         asyncio.run(asgi_application({})({"type": "http"}, nothing, nothing))
 
 

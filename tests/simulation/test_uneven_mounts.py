@@ -106,7 +106,7 @@ def test_a_mount_whose_calls_are_refused_at_times_ends_its_leases_soon() -> None
     """Each refused call is retried after a pause of its own lease, and no lane waits for that."""
     mounts = troubled()
     mounts.run_background(10.0)
-    assert mounts.left(REFUSING) < LEASES / 10
+    assert mounts.left(REFUSING) <= LEASES / 10  # 1 to 10 with eight other draws, 5 on average
     mounts.run_background(180.0)  # a call in three fails, so a few leases are refused several times in a row
     assert mounts.left(REFUSING) == 0
 
