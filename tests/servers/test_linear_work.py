@@ -123,7 +123,7 @@ def test_quadratic_work_is_noticed() -> None:
         for end in range(0, len(run), 10):
             sum(run[:end])
 
-    assert is_superlinear(quadratic, b"a")
+    assert any(is_superlinear(quadratic, b"a") for _ in range(3))  # on a busy machine not every try shows it
 
 
 def test_hundreds_of_trusted_hops_cost_no_more_than_some() -> None:
