@@ -22,7 +22,7 @@ def live_through(runtime: str, folder: Path, breakages: Sequence[Breakage]) -> N
             assert breakage.live_through(night).steps <= MOST_STEPS, breakage.name
 
 
-@pytest.mark.one_server
+@pytest.mark.long
 @pytest.mark.parametrize("runtime", SERVERS)
 def test_a_short_night_is_lived_through(runtime: str, tmp_path: Path) -> None:
     live_through(runtime, tmp_path, QUICK)

@@ -27,6 +27,9 @@ INSTALLED: Final = "```".join(_PARTS[2:]).removeprefix("```\n")
 """The rest of that page."""
 
 SEARCHED: Final = os.pathsep.join((str(PROGRAMS), python_for_all(), "/usr/local/bin"))
+MEASURING: Final = "cloudid bench"
+"""It prints figures of the machine."""
+
 _PORT: Final = re.compile(r"(?:(?<=:)|(?<=port ))(8000|820[01])\b")
 _HELD_BACK: Final = re.compile(r"^<!-- needs (?:a wheel|an existing service|PostgreSQL): .* -->\n", re.MULTILINE)
 
@@ -42,7 +45,8 @@ def walk(text: str, folder: Path, **environment: str) -> None:
     came = iter(outputs(steps, folder, {**pip, **pinned, "PATH": path, **environment}))
     for command in (step for step in steps if isinstance(step, Command)):
         output, status = next(came)
-        is_right = bool(status) == command.fails and is_shown(command.shown, output)
+        is_as_shown = command.text.startswith(MEASURING) or is_shown(command.shown, output)
+        is_right = bool(status) == command.fails and is_as_shown
         assert is_right, f"$ {command.text}\n{output}[{status}]"
 
 

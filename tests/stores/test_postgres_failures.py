@@ -471,7 +471,7 @@ def test_a_database_that_holds_another_store_is_not_used(database: str, database
         await store.commit(Commit({}, {"a": b"1"}))
         databases.execute("UPDATE cloudid.format SET id = 'another'", database=database)
         end_backends(databases, database)
-        await refusal(store, "another store than before")
+        await refusal(store, "a different store than before")
 
     with_store(database, scenario)
 
