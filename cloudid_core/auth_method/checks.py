@@ -69,6 +69,7 @@ class Kind(msgspec.Struct, frozen=True):
     """The properties of a login that decide which checks it meets."""
 
     token_type: str
+    """No check applies by it, but the decision that is recorded for the kind names it."""
     has_overflow: bool
     """The token does not list the groups, so Entra ID has to."""
     machine: str

@@ -11,6 +11,7 @@ from copy import deepcopy
 from random import Random
 from typing import Any, Final
 
+from cloudid_core.auth_method.bounds import Bounds
 from cloudid_core.auth_method.claims import read
 from cloudid_core.auth_method.decision import NO_FACTS, NOT_ASKED, Facts, Needs
 from cloudid_core.auth_method.form import LoginForm
@@ -191,11 +192,19 @@ CACHES: Final = new_caches()
 """One for all logins, so that what is remembered of one is there for the next."""
 
 
-def verdict(login: dict[str, Any]) -> str:
-    """What the code under test says: "admitted", or the name of the refusal's code. Facts are given as it asks."""
+def bounds_of(role: dict[str, Any]) -> Bounds:
+    """Return the bounds of a role, which keep the plans of the logins that they have seen."""
+    lists: dict[str, Any] = {name: tuple(entries) for name, entries in role.items()}
+    return Role(**lists).bounds
+
+
+def verdict(login: dict[str, Any], bounds: Bounds | None = None) -> str:
+    """Return what the code under test says: "admitted", or the name of the refusal's code. Facts are given as it asks.
+
+    `bounds`: those of the login's role, if other logins are to use them too.
+    """
     claims = read(json.dumps(said(**{"xms_mirid": None, "groups": None, **login["claims"]})).encode(), CACHES)
-    lists: dict[str, Any] = {name: tuple(entries) for name, entries in login["role"].items()}
-    bounds = Role(**lists).bounds
+    bounds = bounds or bounds_of(login["role"])
     form = LoginForm(role="web", jwt="jwt", **login["form"])
     try:
         answer = decide(claims, NO_FACTS, bounds, form, login["machine_check"])

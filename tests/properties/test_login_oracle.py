@@ -17,10 +17,14 @@ from tests import cases
 from tests.contract.rows import ROWS
 
 from . import oracle
-from .logins import LISTS, changed, consistent, random_login, verdict
+from .logins import LISTS, bounds_of, changed, consistent, random_login, verdict
 
 CASES = 8_000
 PAIRS = 2_000
+ROLES = 60
+LOGINS = 60
+MOST_REFUSALS = 15
+"""So many kinds of refusals are seen at least."""
 
 
 def test_the_decision_is_the_oracles() -> None:
@@ -41,6 +45,23 @@ def test_the_decision_is_the_oracles() -> None:
     assert without_machine["admitted"] > CASES // 80
     assert without_machine["SUBSCRIPTION_MISMATCH"] > 0
     assert without_machine["RESOURCE_GROUP_MISMATCH"] > 0
+
+
+def test_the_decision_is_the_oracles_whatever_logins_the_role_has_seen_before() -> None:
+    """The checks that a login meets are remembered by role and kind, so a login must not change what the next meets."""
+    chance = Random(20_261_127)
+    seen: Counter[str] = Counter()
+    for number in range(ROLES):
+        role = random_login(chance)["role"]
+        bounds = bounds_of(role)
+        for _ in range(LOGINS):
+            login = {**random_login(chance), "role": role}
+            near, far = oracle.judge(**login)
+            found = verdict(login, bounds)
+            seen[found] += 1
+            assert found in (near or far or {"admitted"}), f"role {number}: {login} is {found}, not {near or far}"
+    assert seen["admitted"] > ROLES
+    assert len(seen) > MOST_REFUSALS
 
 
 class NotedRole(dict[str, Any]):

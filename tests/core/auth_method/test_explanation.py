@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cloudid_core.audit.device import ADMITTED, Decision
 from cloudid_core.auth_method.checks import CHECKS
-from cloudid_core.auth_method.claims import Claims
+from cloudid_core.auth_method.claims import TOKEN_TYPES, Claims
 from cloudid_core.auth_method.decision import NO_FACTS, Case, Facts, Needs, Trust, Verified, admit, plan_of
 from cloudid_core.auth_method.explanation import FAILED, REFUSED, UNDECIDED, explanation_of
 from cloudid_core.auth_method.form import LoginForm
@@ -59,7 +59,7 @@ def test_all_failures_are_named_rather_than_the_first() -> None:
     )
     told = cases.claims(iss="https://elsewhere", aud="another", tid="another")
     login = cases.form(subscription_id="another", resource_group_name="another", vm_name="another")
-    explained = replace(case(role, told, Facts(machine=cases.machine(("somebody",))), login), address="192.0.2.1")
+    explained = replace(case(role, told, Facts(machine=cases.machine(("another",))), login), address="192.0.2.1")
     assert failed(explained) == [
         "iss",
         "tid",
@@ -225,3 +225,12 @@ def test_admitted_logins_of_one_role_and_one_shape_have_one_record() -> None:
             known = recorded.setdefault((lists, login.bounds.set_lists, plan.checks), decision)
             assert decision == known
     assert admitted > 1.5 * len(recorded)
+
+
+def test_logins_of_two_token_types_do_not_share_a_record() -> None:
+    """The record, which one login leaves for the others of its kind, names the type."""
+    role = Role(bound_service_principal_ids=(PRINCIPAL,), bound_token_types=TOKEN_TYPES)
+    logins = [case(role, replace(cases.claims(), token_type=token_type)) for token_type in TOKEN_TYPES]
+    first, second = map(plan_of, logins)
+    assert first is not second
+    assert [explanation_of(login).decision.jwt_type for login in logins] == [*TOKEN_TYPES]
