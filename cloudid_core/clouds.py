@@ -91,3 +91,16 @@ def environment_name(text: str) -> str:
         if name.lower() == folded:
             return name
     raise ValueError("must be one of " + ", ".join(CLOUDS))
+
+
+def named_clouds(clouds: Mapping[str, Cloud]) -> Mapping[str, Cloud]:
+    """Return the endpoints of every environment: those given, in any spelling of their names, and the usual ones.
+
+    Raises `ValueError` if a name is unknown.
+    """
+    if clouds is CLOUDS:
+        return clouds
+    try:
+        return {**CLOUDS, **{environment_name(name): cloud for name, cloud in clouds.items()}}
+    except ValueError as error:
+        raise ValueError(f'"clouds" {error}') from None

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from attrs import Factory, field, frozen
+from attrs import field, frozen
 
 from .audit import DeclaredDevice
-from .clouds import CLOUDS, Cloud
+from .clouds import CLOUDS, Cloud, named_clouds
 from .forms import BOOLEAN, INTEGER, PRECISE_SECONDS, FieldType, bounded, fields_of, lasting, one_of, setting
 from .values import LONGEST_BELIEF, LONGEST_LIFE, Secret, coercion, network
 from .version import VERSION
@@ -61,8 +61,11 @@ class Settings:
     node_name: str = ""
     """The name of this node for operators."""
 
-    clouds: Mapping[str, Cloud] = Factory(lambda: CLOUDS)
-    """The endpoints of the four environments."""
+    clouds: Mapping[str, Cloud] = field(factory=lambda: CLOUDS, converter=named_clouds)
+    """The endpoints of the environments, in any spelling of their names. The usual ones apply to those left out.
+
+    Raises `ValueError` for an unknown name.
+    """
 
     audit_devices: tuple[DeclaredDevice, ...] = ()
     """The audit devices in the host's own settings."""

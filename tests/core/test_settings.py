@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from attrs import evolve as evolve_settings
+from msgspec.structs import replace
 
+from cloudid_core.clouds import CLOUDS
 from cloudid_core.errors import Refused
 from cloudid_core.forms.fields import Field, fields_of, parse
 from cloudid_core.settings import Settings
@@ -64,3 +67,17 @@ def test_the_api_version_is_a_version(version: str) -> None:
 def test_an_api_version_that_clients_could_not_read_is_refused(version: str) -> None:
     with pytest.raises(Refused):
         parse(Settings, {"api_version": version})
+
+
+def test_environments_of_a_host_may_have_any_spelling_and_keep_the_usual_endpoints_of_others() -> None:
+    german = replace(CLOUDS["CloudGermanCloud"], login="http://127.0.0.1:8400/login")
+    settings = Settings(master_key=Secret("00" * 32), clouds={"azuregermancloud": german})
+    assert settings.clouds == {**CLOUDS, "CloudGermanCloud": german}
+    assert evolve_settings(settings).clouds == settings.clouds
+    assert Settings(master_key=Secret("00" * 32), clouds={}).clouds == CLOUDS
+
+
+def test_an_unknown_environment_of_a_host_is_refused() -> None:
+    """Otherwise each write of a configuration would fail inside the service."""
+    with pytest.raises(ValueError, match='"clouds" must be one of CloudPublicCloud, '):
+        Settings(master_key=Secret("00" * 32), clouds={"AzureMoonCloud": CLOUDS["CloudPublicCloud"]})
