@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -42,16 +42,24 @@ def count(kind: str) -> Counter[str]:
             codes[frame.f_code] += 1
         return trace
 
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        log_in_all()
-    finally:
-        sys.settrace(before)
+    traced(log_in_all, trace)
     names: Counter[str] = Counter()
     for code, times in codes.items():
         names[code.co_qualname] += times
     return Counter({name: round(times / MEMBERS) for name, times in names.items()})
+
+
+def traced(work: Callable[[], object], trace: Callable[[FrameType, str, Any], Any]) -> None:
+    """Run some work under a trace function of `sys.settrace`, and restore the one before.
+
+    It is not a context manager, because the code that leaves one would be traced too.
+    """
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
 
 
 def main() -> int:

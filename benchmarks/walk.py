@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from msgspec.structs import replace
 import cloudid_core
 from cloudid_core import run_now
 
+from .bytecodes import traced
 from .fleet import open_login, raise_fleet
 
 CORE: Final = Path(cloudid_core.__file__).parent
@@ -68,16 +68,10 @@ def called_by(work: Callable[[], object]) -> list[CodeType]:
     """Return the code of every Python function that some work calls, in the order of the first calls."""
     codes: dict[CodeType, None] = {}
 
-    def note(frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call":
-            codes.setdefault(frame.f_code)
+    def note(frame: FrameType, event: str, argument: Any) -> None:  # by returning `None`, it sees only calls
+        codes.setdefault(frame.f_code)
 
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
+    traced(work, note)
     return list(codes)
 
 
