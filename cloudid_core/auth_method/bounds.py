@@ -58,6 +58,8 @@ class Bounds:
     """Something is required of the machine."""
     cidrs: tuple[str, ...] = ()
     max_jwt_exp: int = 0
+    weight: int = 0
+    """What they weigh where they are remembered: characters of all entries. Every refusal of a login needs it."""
     plans: dict[Kind, Plan] = field(factory=dict[Kind, Plan], init=False, eq=False, repr=False)
     """The plans that were made, by kind. There are few kinds."""
 
@@ -66,23 +68,20 @@ class Bounds:
         written: dict[str, tuple[str, ...]] = {name: getattr(role, name) for name in LISTS}
         read = {name: LISTS[name].reads(entries) for name, entries in written.items()}
         lists = {name: entries for name, entries in read.items() if entries is not None}
+        cidrs: tuple[str, ...] = getattr(role, "token_bound_cidrs", ())
         return cls(
             lists=lists,
             set_lists=tuple(name for name, entries in written.items() if LISTS[name].suffices and entries),
             bind_machines=any(LISTS[name].about_machine for name in lists),
-            cidrs=getattr(role, "token_bound_cidrs", ()),
+            cidrs=cidrs,
             max_jwt_exp=getattr(role, "max_jwt_exp", 0),
+            weight=sum(len(entry) for entries in (*lists.values(), cidrs) for entry in entries),
         )
 
     @property
     def bind_nothing(self) -> bool:
         """Return whether the role would admit every login."""
         return not self.set_lists
-
-    @property
-    def weight(self) -> int:
-        """What they weigh where they are remembered: characters of all entries."""
-        return sum(len(entry) for entries in (*self.lists.values(), self.cidrs) for entry in entries)
 
 
 NO_BOUNDS: Final = Bounds(lists={}, set_lists=(), bind_machines=False)
