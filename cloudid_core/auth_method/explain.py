@@ -1,8 +1,8 @@
 """Explain: every check of a login and its verdict, for operators who need to know why a login is refused.
 
 The login is given by its body, or by claims and facts as data. A body is verified as in a login: nothing of a token is
-shown before its signature holds, and facts come from the provider. Claims that are given as data are proven by nothing,
-so the provider is asked nothing about them. No token is issued either way.
+shown before its signature is verified, and facts come from Azure. Claims that are given as data are not proven, so
+Azure is not queried about them. No token is issued either way.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from .login import facts_at_hand, fetched_facts, fetched_keys, trust_of, verifie
 from .snapshot import Snapshot, read_snapshot
 
 CALLER: Final = "caller"
-"""Stands for the address of the request, where the machine itself asks why its login is refused."""
+"""Stands for the address of the request, if the machine itself requests the explanation."""
 UNVERIFIED: Final = (Code.JWT_MALFORMED, Code.LOGIN_REFUSED, Code.JWT_CLAIM_MISSING)
-"""What the verification of a token refuses with."""
+"""Codes with which the verification of a token refuses."""
 
 
 @define(kw_only=True)
@@ -87,7 +87,6 @@ async def explain_login(call: Call) -> Answer:
             raise Refused(Code.FIELD_INVALID, '"claims" must be an object')
         trust = trust_of(call.context.settings, snapshot.base, key_set)
         claims = given_claims(form.claims, trust, call.now, call.context.caches)
-        case = Case(claims=claims, trust=trust, facts=given_facts(form.facts or {}, claims))
     else:
         try:
             claims, key_set = await verified_claims(call, form, snapshot.base)
@@ -99,15 +98,17 @@ async def explain_login(call: Call) -> Answer:
             checks = [{**check, "found": None}]
             return Answer(data={"role": snapshot.role_name, "verdict": REFUSED, "codes": [wire], "checks": checks})
         trust = trust_of(call.context.settings, snapshot.base, key_set)
-        case = Case(claims=claims, trust=trust, form=form, bounds=bounds)
+    address = (call.remote_address if form.remote_address == CALLER else form.remote_address) or None
+    case = Case(claims, trust, call.now, address, bounds, form)
+    if form.claims is not None:
+        case.facts = given_facts(form.facts or {}, claims)
+    else:
         case.facts, warnings = await _provider_facts(call, snapshot, case)
-    case.now, case.bounds, case.form = call.now, bounds, form
-    case.address = (call.remote_address if form.remote_address == CALLER else form.remote_address) or None
     return Answer(data={"role": snapshot.role_name, **explanation_of(case).described}, warnings=warnings)
 
 
 async def _provider_facts(call: Call, snapshot: Snapshot, case: Case) -> tuple[Facts, tuple[str, ...]]:
-    """The facts that the decision rests on. What the provider cannot tell now stays unknown, with a warning."""
+    """Return the facts that the decision needs, and a warning if Azure does not return them now."""
     facts = facts_at_hand(snapshot.base.identity, case.claims, call.now)
     needs = lacking(plan_of(case), facts)
     if needs is None:
@@ -122,11 +123,11 @@ FACTS_RULE: Final = (
     '"facts" must be {"machine": {"location", "principals", "scale_set", "vm_id"} or null, "groups": [] or null}'
 )
 LIFETIME: Final = 3600
-"""Seconds for which claims hold that were given as data without `exp`."""
+"""Seconds for which claims are valid that were given as data without `exp`."""
 
 
 class GivenMachine(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What the provider would say of the machine."""
+    """The facts that Azure would return about the machine."""
 
     location: str = ""
     principals: tuple[str, ...] = ()
@@ -137,14 +138,14 @@ class GivenMachine(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class GivenFacts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What the provider would say; null: that it does not know the machine or the principal."""
+    """The facts that Azure would return. Null: it does not know the machine or the principal."""
 
     machine: GivenMachine | msgspec.UnsetType | None = msgspec.UNSET
     groups: tuple[str, ...] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 def given_claims(members: Mapping[str, Any], trust: Trust, now: Instant, caches: Caches) -> Claims:
-    """Claims given as the payload of a token. Of `iss`, `aud`, `tid` and `exp` those that are left out are right.
+    """Read claims that were given as the payload of a token. Omitted `iss`, `aud`, `tid` and `exp` are valid ones.
 
     Raises `Refused` with `JWT_CLAIM_MISSING` as for a token.
     """
@@ -154,7 +155,7 @@ def given_claims(members: Mapping[str, Any], trust: Trust, now: Instant, caches:
 
 
 def given_facts(members: object, claims: Claims) -> Facts:
-    """Facts given as data; what is left out is unknown. Raises `Refused` with `FIELD_INVALID`."""
+    """Read facts that were given as data. Omitted facts are unknown. Raises `Refused` with `FIELD_INVALID`."""
     try:
         given = msgspec.convert(members, GivenFacts)
     except msgspec.ValidationError:

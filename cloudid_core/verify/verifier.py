@@ -42,7 +42,7 @@ from .verdicts import NO_FACTS, Admitted, Facts, Identity, NeedsFacts, NotGiven,
 LONGEST_TOKEN: Final = 2**14
 NOT_SAID: Final = "-"
 """Stands in the form for a place that no claim names."""
-NO_BOUND: Final = "a role must have at least one bound constraint when creating/updating a role"
+NO_BOUND: Final = Code.ROLE_UNBOUND.text.partition(":")[0]
 """How the refusal of a role without bounds begins."""
 PUBLIC_AUTHORITY: Final = LOGIN_HOSTS[0][0]
 CHINA: Final = LOGIN_HOSTS[2]
