@@ -1,4 +1,4 @@
-"""Claims: what a login JWT says. Whether a mount accepts it, the checks decide."""
+"""The claims of a login JWT. The checks decide whether a mount accepts them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NONE_OF_THEM: Final = (_NULL,) * 7
 
 
 class _Payload(msgspec.Struct, frozen=True, gc=False):
-    """The claims that count, as they are written. Null is absence; of equal names the last one counts."""
+    """The claims that are read, as they are written. Null means absent. If a name is repeated, the last one is used."""
 
     iss: _Text
     aud: _Text | tuple[_Text, ...]
@@ -59,7 +59,7 @@ class _Payload(msgspec.Struct, frozen=True, gc=False):
     c_hash: msgspec.Raw = _NULL
 
     def token_type(self) -> str:
-        """Whether it says of itself, or shows by what only persons' tokens have, that it is a person's."""
+        """Return `USER` if `idtyp`, `sub` or a claim that only people's tokens have shows that it is a person's."""
         found = (self.scp, self.preferred_username, self.upn, self.unique_name, self.nonce, self.at_hash, self.c_hash)
         is_user = (
             (self.idtyp is not None and folds_to(self.idtyp, USER))
@@ -72,7 +72,7 @@ class _Payload(msgspec.Struct, frozen=True, gc=False):
 APP: Final = "app"
 USER: Final = "user"
 TOKEN_TYPES: Final = (APP, USER)
-"""Kinds of tokens: of a workload that acts for itself, and of a person, or of an app that acts for one."""
+"""Types of tokens: of a workload that acts for itself, and of a person or an app that acts for one."""
 
 _decode: Final = msgspec.json.Decoder(_Payload).decode
 _decode_groups: Final = msgspec.json.Decoder(frozenset[_Text] | None).decode
@@ -81,7 +81,7 @@ _NAMED_CLAIM: Final = re.compile(r"(?:field `|at `\$\.)(\w+)")
 
 
 class Collection(msgspec.Struct, frozen=True, gc=False):
-    """The resources of one kind in one resource group: all that their ids have in common, to the last slash."""
+    """The resources of one kind in one resource group: the common part of their ids, up to the last slash."""
 
     written: str
     """As it was written."""
@@ -98,7 +98,7 @@ class Collection(msgspec.Struct, frozen=True, gc=False):
 
 
 class NamedMachine(msgspec.Struct, frozen=True, gc=False):
-    """The resource that got a token, by its place and its name."""
+    """The resource to which a token was issued, by its place and its name."""
 
     collection: Collection
     written_name: str
@@ -122,10 +122,10 @@ class NamedMachine(msgspec.Struct, frozen=True, gc=False):
 
 
 class OtherClaim(msgspec.Struct, frozen=True, gc=False):
-    """A machine claim that is not the id of a resource in a resource group: of an extension resource, a management
-    group, a resource of a subscription, or of nothing at all.
+    """A machine claim that is not the id of a resource in a resource group.
 
-    It counts as no machine claim. What it says is in lower case, and empty where it does not say.
+    It may be the id of an extension resource, a management group or a resource of a subscription, or any text. It is
+    treated as a missing machine claim. The fields are in lower case, and empty if the claim does not have them.
     """
 
     claim: str
@@ -140,9 +140,9 @@ NOWHERE: Final = OtherClaim("", "", "")
 
 
 class Claims(msgspec.Struct, frozen=True, gc=False):
-    """What a signed token says. Times are in seconds since the epoch, ids in lower case but where it says otherwise.
+    """The content of a signed token. Times are in seconds since the epoch, ids in lower case unless stated otherwise.
 
-    Many are remembered, so they are small, and share the texts that all tokens of a fleet have in common.
+    Many are cached, so they are small, and share the texts that all tokens of a fleet have in common.
     """
 
     issuer: str
@@ -153,31 +153,32 @@ class Claims(msgspec.Struct, frozen=True, gc=False):
     principal_id: str
     expires_at: Instant
     valid_from: Instant
-    """The later one of `nbf` and `iat`; zero when the token says neither."""
+    """The later of `nbf` and `iat`. Zero: the token has neither."""
     app_id: str
-    """As it was written; empty when the token names none."""
+    """As it was written. Empty: the token does not name one."""
     groups: frozenset[str]
     groups_overflow: bool
-    """There are more groups than the token can carry: the directory knows them."""
+    """There are more groups than the token can list, so Microsoft Entra ID has to."""
     token_type: str = APP
     """One of `TOKEN_TYPES`."""
     machine: NamedMachine | None = None
     other: OtherClaim | None = None
     identity: str = ""
-    """The user-assigned identity that got the token: what `xms_mirid` says beside a machine or of such an identity, as
-    it was written. Empty: the machine's own identity, or the token does not say.
+    """The user-assigned identity to which the token was issued, as `xms_mirid` names it.
+
+    Empty: the machine's own identity, or the token does not name one.
     """
 
     @property
     def place(self) -> Collection | OtherClaim | None:
-        """Where the machine is, as far as the token says."""
+        """Return where the machine is, as far as the token says."""
         return self.machine.collection if self.machine else self.other
 
 
 def read(payload: bytes, caches: JwtCaches) -> Claims:
-    """Read the payload of a token whose signature held; `JWT_CLAIM_MISSING` names what is missing or malformed.
+    """Read the payload of a token whose signature was verified. `JWT_CLAIM_MISSING` names the claim that is invalid.
 
-    The machines of a fleet are in the same groups, and all but the names of their ids is alike: that is remembered.
+    The machines of a fleet are in the same groups, and their ids differ only in the name, so both are cached.
     """
     try:
         said = _decode(payload)
@@ -206,7 +207,7 @@ def read(payload: bytes, caches: JwtCaches) -> Claims:
 
 
 def forget(payload: bytes, caches: JwtCaches) -> None:
-    """Forget what `read` remembered of a payload."""
+    """Remove from the caches what `read` put there for a payload."""
     said = _decode(payload)
     caches.groups.drop(bytes(said.groups))
     machine = said.xms_mirid if said.xms_az_rid is None else said.xms_az_rid
@@ -214,7 +215,7 @@ def forget(payload: bytes, caches: JwtCaches) -> None:
 
 
 def _groups(raw: bytes, caches: JwtCaches) -> frozenset[str] | None:
-    """The groups of a JSON text, in lower case; `None` when it is null."""
+    """Return the groups of a JSON text, in lower case. `None`: it is null."""
     groups = caches.groups.peek(raw)
     if groups is None:
         is_plain = raw.isascii() and b"\\" not in raw  # so that all of it can be folded at once
@@ -231,7 +232,7 @@ def _groups(raw: bytes, caches: JwtCaches) -> frozenset[str] | None:
 
 
 def _machine(said: _Payload, caches: JwtCaches) -> tuple[NamedMachine | None, OtherClaim | None, str]:
-    """The machine that the token names, from the one claim that counts, and its user-assigned identity."""
+    """Return the machine that the token names, in one of two claims, and its user-assigned identity."""
     claim, text, identity = "xms_mirid", said.xms_mirid, ""
     if said.xms_az_rid is not None:
         claim, text, identity = "xms_az_rid", said.xms_az_rid, intern(said.xms_mirid or "")
@@ -247,7 +248,7 @@ def _machine(said: _Payload, caches: JwtCaches) -> tuple[NamedMachine | None, Ot
 
 
 def named_machine(text: str, caches: JwtCaches) -> NamedMachine:
-    """The resource of an id; `ValueError` for what is none."""
+    """Return the resource of an id. Raise `ValueError` if the text is not the id of a resource in a resource group."""
     head, _, name = text.rpartition("/")
     collection: Collection = caches.collections.peek(head) or _collection(head, caches)
     return NamedMachine(collection, name, resource_id.folded_name(name, collection.folded))

@@ -33,7 +33,7 @@ class LoginForm:
 
     @property
     def named_by(self) -> str:
-        """The field that names the machine; empty: none does."""
+        """Return the field that names the machine. Empty: none does."""
         return (self.vmss_name and "vmss_name") or (self.vm_name and "vm_name") or (self.resource_id and "resource_id")
 
 

@@ -48,7 +48,7 @@ AFTER_SIGNATURE: Final = frozenset({Code.JWT_CLAIM_MISSING, *(check.code for che
 async def log_in(call: Call) -> Answer:
     """Answer a login with a token, or refuse it with the code of the failed check.
 
-    Until the mount has accepted the token, nothing reads, caches or notes the role in the form. Otherwise, the work
+    Until the mount has accepted the token, nothing reads, caches or records the role in the form. Otherwise, the work
     would reveal which roles exist to every caller, or to the machines of all tenants.
     """
     form = call.form(LoginForm)
@@ -89,7 +89,7 @@ async def admitted(call: Call, snapshot: Snapshot, case: Case) -> Verified:
     """Run the checks of the role. Return what is recorded of them."""
     plan, other, exchange = plan_of(case), case.claims.other, call.exchange
     try:
-        if plan.by_source:
+        if plan.by_source:  # few roles have such a check, and most logins save the call
             run(plan.by_source, case)
         if other is not None:
             await Record(_ignored(other, call, snapshot))
@@ -155,8 +155,9 @@ async def verified_claims(call: Call, form: LoginForm, base: MountSnapshot) -> t
 
 
 async def provider_client(call: Call, base: MountSnapshot) -> Client:
-    """A client for calls to the provider, once it is certain that the view is not out of date: what a node remembers
-    may be a credential that had to be replaced.
+    """Return a client for calls to Azure, after checking that the view is not out of date.
+
+    A cached configuration may have a credential that had to be replaced.
     """
     await call.view.verify(call.context.records)
     return base.client(call.deadline)
@@ -168,7 +169,7 @@ async def fetched_keys(call: Call, base: MountSnapshot) -> KeySet:
 
 
 async def _newer_keys(call: Call, base: MountSnapshot, kid: str) -> KeySet:
-    """The tenant's signing keys, fetched again unless that was just done; `LOGIN_REFUSED` if they lack `kid`."""
+    """Fetch the tenant's signing keys again, unless that was just done. Refuse with `LOGIN_REFUSED` without `kid`."""
     key_set = await refreshed_for(await provider_client(call, base), kid)
     if kid not in key_set.keys:
         raise Refused(Code.LOGIN_REFUSED)

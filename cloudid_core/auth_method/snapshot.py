@@ -30,46 +30,46 @@ from .roles import Role, find_role
 
 @frozen(kw_only=True, slots=False, eq=False)  # slots and cached properties take a `__getattr__`, which slows all down
 class MountSnapshot:
-    """What all logins at one mount rest on, whichever role they name."""
+    """The data that all logins at one mount use, whichever role they name."""
 
     context: Context
     mount: Mount
     expects: dict[str, int]
-    """Versions of the entries that it was made of."""
+    """Versions of the entries from which it was built."""
     mounts_version: int
     """The version of the table of mounts, which is one of them."""
     roles: Weighed[str, Snapshot] = field(repr=False)
-    """Snapshots of roles by their names. They rest on this one, and are forgotten with it."""
+    """Snapshots of roles by their names. They depend on this one, and are forgotten with it."""
     _config: Found[Config] | None = field(repr=False)
 
     @cached_property
     def config(self) -> Config:
-        """The configuration that takes effect; `CONFIG_MISSING` if there is not enough."""
+        """The configuration that takes effect. Refuses with `CONFIG_MISSING` if it is incomplete."""
         return effective_config(self.context.settings, Config, self._config)
 
     @cached_property
     def display_prefix(self) -> str:
-        """How the display names of the tokens start."""
+        """The start of the display names of the tokens."""
         return f"{self.mount.path.removeprefix('auth/').replace('/', '-')}-"
 
     @cached_property
     def identity(self) -> Client:
-        """A client for looking into the caches; its deadline has passed, so that it cannot call the provider."""
+        """A client for reading the caches. Its deadline has passed, so it cannot call Azure."""
         return client_of(self.context, self.mount, self.config, version_of(self._config), Deadline(0.0))
 
     def client(self, deadline: Deadline) -> Client:
-        """How the provider is called."""
+        """Return a client for calls to Azure."""
         return replace(self.identity, deadline=deadline)
 
 
 @frozen(kw_only=True, slots=False, eq=False)
 class Snapshot:
-    """What the logins of one role rest on, once the mount has accepted their tokens."""
+    """The data that the logins of one role use, once the mount has accepted their tokens."""
 
     base: MountSnapshot
     role_name: str
     expects: dict[str, int]
-    """Versions of the entries that it was made of, those of `base` included."""
+    """Versions of the entries from which it was built, including those of `base`."""
     _role: Found[Role] | None
 
     @property
@@ -78,19 +78,19 @@ class Snapshot:
 
     @cached_property
     def weight(self) -> int:
-        """What it weighs in a cache: bytes of the role's entry."""
+        """Its weight in a cache: bytes of the role's entry."""
         return self._role.size if self._role is not None else 1
 
     @property
     def stored_role(self) -> Role:
-        """The role as far as this node knows its bounds; `ROLE_NOT_FOUND` if there is none."""
+        """Return the role as far as this node knows its bounds. Refuse with `ROLE_NOT_FOUND` if there is none."""
         if self._role is None:
             raise Refused(Code.ROLE_NOT_FOUND)
         return self._role.record
 
     @cached_property
     def role(self) -> Role:
-        """The role; also refused, with `ROLE_NEWER_THAN_NODE`, if it has a bound that this node cannot check."""
+        """The role. Also refuses with `ROLE_NEWER_THAN_NODE` if it has a bound that this node cannot check."""
         role = self.stored_role
         if role.unknown_bounds:
             raise Refused(Code.ROLE_NEWER_THAN_NODE)
@@ -98,17 +98,17 @@ class Snapshot:
 
     @cached_property
     def template(self) -> Template:
-        """What the tokens of the role have in common."""
+        """The common part of the tokens of the role."""
         base = self.base
         return template(base.context, base.mount, self.role, self.role_name, path=f"{base.mount.path}/login")
 
     def client(self, deadline: Deadline) -> Client:
-        """How the provider is called."""
+        """Return a client for calls to Azure."""
         return self.base.client(deadline)
 
 
 def cached_mount(call: Call) -> MountSnapshot | None:
-    """The cached snapshot of the call's mount, if its view allows that; it is added to the view."""
+    """Return the cached snapshot of the call's mount, if its view allows that, and add it to the view."""
     view = call.view
     base: MountSnapshot | None = call.context.caches.login_mounts.peek(call.mount.id)
     if base is None or view.is_fresh or base.mounts_version != view.mounts.version:
@@ -125,7 +125,7 @@ async def fresh_mount(call: Call) -> MountSnapshot:
 
 
 def cached_role(call: Call, base: MountSnapshot, role_name: str) -> Snapshot | None:
-    """The cached snapshot of a role, as `cached_mount`."""
+    """Return the cached snapshot of a role, like `cached_mount`."""
     snapshot, view = base.roles.peek(role_name), call.view
     if snapshot is None or view.is_fresh:
         return None
@@ -134,8 +134,8 @@ def cached_role(call: Call, base: MountSnapshot, role_name: str) -> Snapshot | N
 
 
 async def fresh_role(call: Call, base: MountSnapshot, role_name: str) -> Snapshot:
-    """Read the snapshot of a role, as `fresh_mount`."""
-    call.proven.lacks_role = True  # until it is found, which the store may prevent
+    """Read the snapshot of a role, like `fresh_mount`."""
+    call.proven.lacks_role = True  # if the store fails, the role in the form stays unproven
     snapshot = await read_role(base, role_name)
     call.proven.lacks_role = not snapshot.has_role
     call.view.expects = snapshot.expects
@@ -143,7 +143,7 @@ async def fresh_role(call: Call, base: MountSnapshot, role_name: str) -> Snapsho
 
 
 async def read_mount(context: Context, mounts: Found[MountTable], mount_id: str) -> MountSnapshot:
-    """Read the snapshot of a mount under a table of mounts; `NO_HANDLER` when the mount is not in it."""
+    """Read the snapshot of a mount under a table of mounts. Refuse with `NO_HANDLER` if the mount is not in it."""
     mount = mounts.record.by_id.get(mount_id)
     if mount is None:
         raise Refused(Code.NO_HANDLER)
@@ -151,7 +151,7 @@ async def read_mount(context: Context, mounts: Found[MountTable], mount_id: str)
     expects = {**mounts.expected, **expected(config, keys.config(mount_id))}
     known: MountSnapshot | None = context.caches.login_mounts.peek(mount_id)
     if known is not None and known.expects == expects:
-        return known  # with all that was made of it
+        return known  # with all that was cached in it
     snapshot = MountSnapshot(
         context=context,
         mount=mount,
@@ -170,9 +170,9 @@ async def read_role(base: MountSnapshot, role_name: str) -> Snapshot:
     expects = {**base.expects, **expected(role, keys.role(base.mount.id, role_name))}
     known = base.roles.get(role_name)
     if known is not None and known.expects == expects:
-        return known  # with all that was made of it
+        return known  # with all that was cached in it
     snapshot = Snapshot(base=base, role_name=role_name, expects=expects, role=role)
-    if role is None:  # callers can invent such names without end
+    if role is None:  # callers can invent any number of such names
         base.roles.drop(role_name)
     else:
         base.roles.put(role_name, snapshot, snapshot.weight)

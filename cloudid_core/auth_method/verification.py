@@ -1,6 +1,6 @@
-"""Verification of a login JWT: its signature, proven once for each token and set of keys.
+"""Verification of a login JWT: its signature, verified once for each token and set of keys.
 
-What is remembered is only that a signature held, and what it covers. Time, audience, issuer, role and bounds are
+The cache holds only the claims of tokens whose signature was verified. Time, audience, issuer, role and bounds are
 checked again at each login. A token that its mount does not accept is forgotten: every tenant of Azure can have tokens
 signed with these keys, and must not fill the caches with them.
 """
@@ -15,7 +15,7 @@ from .claims import Claims, forget, read
 
 
 class UnknownKey(CloudidError):
-    """A token names a key that is not in the set: perhaps there is a newer one."""
+    """A token names a key that is not in the set. A newer set may have it."""
 
     def __init__(self, kid: str) -> None:
         self.kid = kid
@@ -23,7 +23,7 @@ class UnknownKey(CloudidError):
 
 
 def verify_login_jwt(token: str, key_set: KeySet, caches: JwtCaches, mount_id: str, limit: int) -> Claims:
-    """The claims of a token of at most `limit` bytes that a key of the set signed.
+    """Return the claims of a token of at most `limit` bytes that a key of the set signed.
 
     Raises `UnknownKey`, or `Refused` with `FIELD_INVALID` (the token is too long), `JWT_MALFORMED`, `LOGIN_REFUSED` or,
     after the signature is verified, `JWT_CLAIM_MISSING`.
@@ -44,7 +44,10 @@ def verify_login_jwt(token: str, key_set: KeySet, caches: JwtCaches, mount_id: s
 
 
 def forget_login_jwt(token: str, key_set: KeySet, caches: JwtCaches, mount_id: str) -> None:
-    """Forget all that is remembered of a token whose signature was verified."""
+    """Remove a token whose signature was verified from the caches.
+
+    An entry that other tokens share is removed too: their next login only computes it again.
+    """
     signed, signature, digest = jws.split(token)
     caches.signatures.drop((mount_id, key_set.generation, digest, signature))
     forget(jws.verified_payload(signed), caches)
