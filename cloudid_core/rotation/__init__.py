@@ -32,7 +32,7 @@ from .configure import (
     secret_risks,
     with_applied,
 )
-from .identities import keep_identities, roles_pointing_at, self_targets
+from .identities import keep_identities, roles_by_target, roles_pointing_at, self_targets
 from .plan import find_undamaged_plan, replanned
 from .proving import prove_credentials
 from .record import Rotation, find_undamaged_rotation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from typing import Final
 
@@ -135,6 +136,17 @@ async def roles_pointing_at(context: Context, client_id: str, most: int = MOST_C
             if mount_id in mounts and await _target(context, mounts[mount_id], role) == client_id.lower():
                 targets.append(SelfTarget(mounts[mount_id], role, client_id))
     return targets[:most]
+
+
+async def roles_by_target(context: Context) -> Mapping[str, Set[str]]:
+    """Return the keys of the index of roles, by the prefix `keys.targets` of their app registration.
+
+    This is one listing for all app registrations. The index may be outdated: `roles_pointing_at` reads the roles.
+    """
+    found: dict[str, set[str]] = {}
+    for name in await context.records.names(keys.TARGETS):
+        found.setdefault(f"{keys.TARGETS}{name.partition('/')[0]}/", set()).add(f"{keys.TARGETS}{name}")
+    return found
 
 
 async def _target(context: Context, mount: Mount, role: str) -> str:

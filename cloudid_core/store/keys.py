@@ -24,6 +24,7 @@ POLICIES: Final = "policy/"
 NODES: Final = "node/"
 APPLIED: Final = "applied/"
 FOLDERS: Final = "folder/"
+TARGETS: Final = "target/"
 
 
 def node(node_id: str) -> str:
@@ -140,7 +141,7 @@ def target(client_id: str, mount_id: str, role: str) -> str:
 
 
 def targets(client_id: str) -> str:
-    return f"target/{quote(client_id.lower(), safe='')}/"
+    return f"{TARGETS}{quote(client_id.lower(), safe='')}/"
 
 
 def lease(lease_id: str) -> str:

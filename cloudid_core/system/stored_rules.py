@@ -28,7 +28,7 @@ from ..leases import Lease
 from ..mounts import AUTH, SECRET, SYSTEM, TOKEN, Mount, MountTable, mount_table
 from ..policies import Policy
 from ..quotas import LONGEST_BLOCK, Quotas
-from ..rotation import credential_risks, find_root, roles_pointing_at, secret_risks, self_targets
+from ..rotation import credential_risks, find_root, roles_by_target, roles_pointing_at, secret_risks, self_targets
 from ..secrets_engine import clamped_roles, count_open_audiences, kept_applications, newly_denied
 from ..store import keys
 from ..token_store import TokenRole
@@ -196,12 +196,18 @@ async def roles_that_lend_the_service(stored: Stored) -> Sequence[Occurrence]:
 async def roles_that_share_kept_applications(stored: Stored) -> Sequence[Occurrence]:
     """Find roles that use the app registration of a role with `persist_app`, and so grant that role's rights."""
     found: list[Occurrence] = []
-    for mount in stored.table.live:
-        for keeper, client_id in (await kept_applications(stored.context, mount)).items():
-            for each in await roles_pointing_at(stored.context, client_id):
-                if (each.mount.id, each.role) != (mount.id, keeper):
-                    names = {"role": each.role, "mount": each.mount.path, "path": each.path}
-                    found.append({**names, "keeper": keeper, "keeping_mount": mount.path})
+    by_target = await roles_by_target(stored.context)  # one listing, because very many roles may have `persist_app`
+    shared = [
+        (mount, keeper, client_id)
+        for mount in stored.table.live
+        for keeper, client_id in (await kept_applications(stored.context, mount)).items()
+        if by_target.get(keys.targets(client_id), set()) - {keys.target(client_id, mount.id, keeper)}
+    ]
+    for mount, keeper, client_id in shared:
+        for each in await roles_pointing_at(stored.context, client_id):
+            if (each.mount.id, each.role) != (mount.id, keeper):
+                names = {"role": each.role, "mount": each.mount.path, "path": each.path}
+                found.append({**names, "keeper": keeper, "keeping_mount": mount.path})
     return found
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from cloudid_core.effects import Commit
+from cloudid_core.effects import Commit, ListKeys
 from cloudid_core.health.problems import HealthProblem
+from cloudid_core.store import keys
+from cloudid_core.system import stored_rules
 from cloudid_core.testing import Fault, FaultKind
 from tests.engines import CONFIG, CREDS, EVERYTHING, ROLE, SecretsEngine, configured_engine
 
@@ -250,6 +252,17 @@ def test_no_role_gives_out_secrets_of_an_application_that_a_lease_keeps(engine: 
     engine.must("GET", "cloud/creds/fresh")
     (made,) = (each for each in engine.alive("application") if each.id != kept.id)
     assert engine.refused("POST", "cloud/roles/thief", {"application_object_id": made.id}) == KEPT
+
+
+def test_health_lists_no_more_for_many_roles_that_keep_an_application(engine: SecretsEngine) -> None:
+    listed = []
+    for name in ("second", "third"):
+        engine.must("POST", f"cloud/roles/{name}", {"azure_roles": engine.grants(), "persist_app": True})
+        since = len(engine.trace)
+        engine.perform(stored_rules.look(engine.context))
+        effects = [effect for _, effect in engine.trace[since:] if isinstance(effect, ListKeys)]
+        listed.append([effect for effect in effects if effect.prefix.startswith(keys.TARGETS)])
+    assert listed[0] == listed[1] != []
 
 
 def test_health_names_a_stored_role_that_points_at_an_application_which_another_role_keeps(
