@@ -74,11 +74,11 @@ class Mount:
         return self.type_alias or self.type
 
     def default_ttl(self, settings: Settings) -> int:
-        """The default TTL of tokens or leases of this mount, in seconds."""
+        """Return the default TTL of tokens or leases of this mount, in seconds."""
         return min(self.default_lease_ttl or settings.default_lease_ttl, self.max_ttl(settings))
 
     def max_ttl(self, settings: Settings) -> int:
-        """The maximum TTL of tokens or leases of this mount, in seconds."""
+        """Return the maximum TTL of tokens or leases of this mount, in seconds."""
         return self.max_lease_ttl or settings.max_lease_ttl
 
 
@@ -161,7 +161,7 @@ class MountTable:
         return {mount.id: mount for mount in self.mounts if mount.retired_at is not None}
 
     def with_storage(self, mount_id: str) -> Mount | None:
-        """The mount with an id, live or retired, so that its objects can still be removed."""
+        """Return the mount with an id, live or retired, because objects of a retired one must still be removed."""
         return self.by_id.get(mount_id) or self.retired.get(mount_id)
 
     def route(self, path: str) -> tuple[Mount, str] | None:
@@ -247,10 +247,10 @@ class View(msgspec.Struct):
     expects: Mapping[str, int]
     """The versions of the entries."""
     is_fresh: bool = True
-    """All of it was read for this request, or is to be. Otherwise the program may use what is cached."""
+    """Whether the program must read all entries for this request. Otherwise it may use cached ones."""
 
     async def verify(self, records: Records) -> None:
-        """Raise `Conflict` if the store has newer versions. This is one read, whatever the entries are."""
+        """Raise `Conflict` if the store has newer versions. This is a single read for all entries."""
         if not await records.are_at(self.expects):
             raise Conflict("a view is out of date")
 

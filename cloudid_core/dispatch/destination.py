@@ -1,4 +1,4 @@
-"""Where a request leads: what its method and its target say, and the mount and the route that they name.
+"""The destination of a request: its operation and path, and the mount and the route that they name.
 
 A login must not read the table of mounts, nor look for its route in it. The targets of such routes follow from the
 table, so they are listed once for each version of it: `DirectRoutes`.
@@ -33,7 +33,7 @@ from ..values import without_tokens
 
 
 def read_target(exchange: Exchange) -> None:
-    """Read what method and target ask for; `Refused` when they cannot be understood."""
+    """Read method and target. Raise `Refused` if they cannot be parsed."""
     request = exchange.request
     path, query = split_target(request.target)
     wants_help = request.method == "HELP" or flag(query, "help")
@@ -47,7 +47,7 @@ def read_target(exchange: Exchange) -> None:
 
 
 def find_route(exchange: Exchange, catalog: Catalog, mounts: MountTable) -> None:
-    """Find the mount of a path, and in its component's table the route. Raises `Refused` as `read_target` does."""
+    """Find the mount of a path, and the route in the table of its component. Raise `Refused` like `read_target`."""
     read_target(exchange)
     operation, path = exchange.operation, exchange.path
     exchange.mount, exchange.route, exchange.captures = None, None, {}
@@ -69,13 +69,14 @@ def find_route(exchange: Exchange, catalog: Catalog, mounts: MountTable) -> None
 
 
 def read_head(exchange: Exchange, settings: Settings) -> tuple[str, int, float]:
-    """The token that the headers show, for how many seconds the answer is to be wrapped (0: not), and how many seconds
-    the request may take. `Refused` when headers or path ask for what cannot be.
+    """Return the token in the headers, the TTL of the wrapped answer (0: not wrapped), and the time limit.
+
+    Refuse headers and paths that request something impossible.
     """
     if exchange.ends_in_slash and exchange.operation is Operation.WRITE:
         raise Refused(Code.MALFORMED_PATH, "cannot write to a path that ends in a slash")
     headers = exchange.request.headers
-    if ADDRESSED.isdisjoint(headers):  # a login, mostly: to look once is quicker than to look for each
+    if ADDRESSED.isdisjoint(headers):  # mostly a login: one check is faster than one for each header
         return "", 0, settings.request_deadline
     seconds = deadline_seconds(headers, settings.request_deadline)
     check_namespace(headers)
@@ -88,17 +89,17 @@ Place: TypeAlias = tuple[Operation, str, str, Mount, Route]
 
 @frozen
 class DirectRoutes:
-    """The table of mounts as it was read last, and where requests lead in it whose programs rest on a view."""
+    """The table of mounts as it was last read, and its routes whose programs rest on a view."""
 
     mounts: Found[MountTable]
     expects: Mapping[str, int]
-    """What a view of the table expects."""
+    """`mounts.expected`, which every view of the table starts with."""
     places: Mapping[tuple[str, str], Place]
-    """By method and target, in the one spelling that has neither a query nor an escape."""
+    """By method and target, in the spelling without a query and without escapes."""
 
     @classmethod
     def of(cls, mounts: Found[MountTable], catalog: Catalog) -> DirectRoutes:
-        """List the direct routes of all mounts. Nothing that clients make up gets into it."""
+        """List the direct routes of all mounts. The list contains nothing that clients choose."""
         places: dict[tuple[str, str], Place] = {}
         for mount in mounts.record.live:
             for route in catalog.of(mount).routes.on_views:

@@ -3,9 +3,9 @@
 Count the request, parse it, identify the caller, check the policies, and only then say whether the path exists: without
 a valid token all paths answer alike. `docs/reference/order-of-checks.md` has every step.
 
-Each request reads the table of mounts, which says what is mounted where and which audit devices are enabled. Only a
-route that rests on a view uses the table that was read last: a login reads nothing from the store then. Whatever the
-outcome, it counts only if all that it rests on still stands; otherwise the request starts again on a fresh view.
+Each request reads the table of mounts, which has the mounts by path and the enabled audit devices. Only a route that
+rests on a view uses the table that was read last, so a login reads nothing from the store. Its outcome is returned only
+if none of the entries that it used has changed. Otherwise the request starts again on a fresh view.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ UPDATE: Final = WRITE.value
 
 
 async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Response:
-    """The response to a request. Raises `Refused` where there is none. `exchange` gets what becomes known."""
+    """Return the response to a request, or raise `Refused`. Fill in `exchange` on the way."""
     if exchange.is_late:
         return await respond_without_store(StoreFailed("it did not answer in time"), context, catalog, exchange)
     direct: DirectRoutes | None = context.caches.direct_routes.peek(keys.MOUNTS)
@@ -97,7 +97,7 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
     while True:
         try:
             view = view or await read_view(context, catalog)
-        except (HostFailure, Refused) as failure:  # refused: the key ring is not to be opened any more
+        except (HostFailure, Refused) as failure:  # refused: the key ring can no longer be opened
             return await respond_without_store(failure, context, catalog, exchange)
         try:
             return await respond_by(view, context, catalog, exchange)
@@ -107,7 +107,7 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
         except (Refused, RecordFailed, *PROVIDER_FAILURES):
             if not exchange.rests_on_view or await context.records.are_at(view.expects):
                 raise
-        if view.is_fresh:
+        if view.is_fresh:  # otherwise the view was cached, and reading it again needs no pause
             retries = retries or Retries(Deadline(exchange.time + exchange.seconds))
             await retries.pause()
         exchange.start_again()
@@ -115,7 +115,7 @@ async def respond(context: Context, catalog: Catalog, exchange: Exchange) -> Res
 
 
 async def read_view(context: Context, catalog: Catalog) -> View:
-    """Read the table of mounts, which every request rests on."""
+    """Read the table of mounts, which every request needs."""
     mounts = await mount_table(context.records)
     context.node.last_read_failed = False
     direct: DirectRoutes | None = context.caches.direct_routes.peek(keys.MOUNTS)
@@ -127,7 +127,7 @@ async def read_view(context: Context, catalog: Catalog) -> View:
 async def respond_without_store(
     failure: HostFailure | Refused, context: Context, catalog: Catalog, exchange: Exchange
 ) -> Response:
-    """The response about the state of this node, by the mounts that were read last. Raises `failure` for all else."""
+    """Return the state of this node, with the mounts as they were last read. For other requests, raise `failure`."""
     if not exchange.is_cut_short:
         context.node.last_read_failed = True
     table = last_mount_table(context.records)
@@ -140,7 +140,7 @@ async def respond_without_store(
 
 
 async def respond_by(view: View, context: Context, catalog: Catalog, exchange: Exchange) -> Response:
-    """The response to a request under this view."""
+    """Return the response to a request under this view."""
     mounts, request, settings = view.mounts.record, exchange.request, context.settings
     exchange.view = view
     if exchange.trail is None or exchange.trail.version != view.mounts.version:
@@ -148,7 +148,7 @@ async def respond_by(view: View, context: Context, catalog: Catalog, exchange: E
     quotas = last_quotas(context) if exchange.is_late else known_quotas(context, exchange.time)
     if quotas is None:
         quotas = await read_quotas(context, exchange.time)
-    if exchange.route is None:
+    if exchange.route is None:  # otherwise it is a direct route
         locate(exchange, catalog, mounts, context, quotas)
     route = exchange.route
     if route is not None and not route.audited:
@@ -177,7 +177,7 @@ async def respond_by(view: View, context: Context, catalog: Catalog, exchange: E
 
 
 def locate(exchange: Exchange, catalog: Catalog, mounts: MountTable, context: Context, quotas: Quotas) -> None:
-    """Find where a request leads. One that cannot be understood counts by what can be read of its path."""
+    """Find the route of a request. A request that cannot be parsed counts by the readable part of its path."""
     try:
         find_route(exchange, catalog, mounts)
     except Refused:
@@ -189,7 +189,7 @@ def locate(exchange: Exchange, catalog: Catalog, mounts: MountTable, context: Co
 async def count_if_not_from_operator(
     context: Context, mounts: MountTable, quotas: Quotas, limit: RateLimit, exchange: Exchange
 ) -> None:
-    """Count a request; a refusal does not hold for an operator who may change the quotas."""
+    """Count a request. Ignore a refusal if the request is from an operator who may change the quotas."""
     try:
         count_request(context, quotas, limit, exchange)
     except Refused:
@@ -198,13 +198,13 @@ async def count_if_not_from_operator(
 
 
 def audit_context(view: View) -> AuditContext:
-    """Return what takes the entries of a request, under the audit devices of this view."""
+    """Return the audit devices of this view, for the entries of a request."""
     mounts = view.mounts.record
     return AuditContext(mounts.used_devices, mounts.entry_devices, mounts.recorded_headers, view.mounts.version)
 
 
 def count_request(context: Context, quotas: Quotas, limit: RateLimit, exchange: Exchange) -> None:
-    """Count a request against a quota, once; `RATE_LIMIT_EXCEEDED` when its source has made too many."""
+    """Count a request against a quota, once. Refuse with `RATE_LIMIT_EXCEEDED` if its source has sent too many."""
     if limit in exchange.counted_by:
         return
     taken = take_request(context, limit, exchange.request.remote_address, exchange.time)
@@ -218,7 +218,7 @@ def count_request(context: Context, quotas: Quotas, limit: RateLimit, exchange: 
 async def is_from_operator(context: Context, mounts: MountTable, exchange: Exchange) -> bool:
     """Return whether a request that a quota refuses is about quotas, with a token that may send it.
 
-    Without this, an operator who wrote quotas that refuse everything could not take them back.
+    Without this, an operator who wrote quotas that refuse everything could not remove them.
     """
     if exchange.is_late or not fold(exchange.path).startswith(QUOTA_PATHS):
         return False
@@ -242,7 +242,7 @@ async def identify(context: Context, mounts: MountTable, exchange: Exchange) -> 
 
 
 def refuse_by_header(headers: Mapping[str, str]) -> None:
-    """Refuse a request without a token that proves its caller in a way that is not offered here."""
+    """Refuse a request without a token whose headers authenticate the caller in an unsupported way."""
     for name, reason in LEFT_OUT_HEADERS.items():
         if headers.get(name):
             raise Refused(Code.PERMISSION_DENIED, reason)
@@ -268,7 +268,7 @@ async def identify_if_possible(route: Route, context: Context, mounts: MountTabl
 
 
 async def execute(call: Call, route: Route, quotas: Quotas, catalog: Catalog) -> Response:
-    """Run the program of a route for a caller who may, and wrap its answer where the request asks for that."""
+    """Authorise the caller, run the program of the route, and wrap its answer if the request asks for it."""
     exchange = call.exchange
     if not (route.public or route.any_token):
         capability = await needed_capability(route, call) if route.exists else exchange.capability
@@ -299,7 +299,7 @@ async def execute(call: Call, route: Route, quotas: Quotas, catalog: Catalog) ->
 
 
 async def wrapping_of(call: Call, route: Route) -> Issue | None:
-    """Make the token that will stand for the answer; `None` for a request that wants no body."""
+    """Create the wrapping token for the answer. `None`: the request is a HEAD, whose response has no body."""
     if route.is_plain:
         raise Refused(Code.WRAPPING_NOT_ALLOWED)
     exchange = call.exchange
@@ -317,7 +317,7 @@ async def wrapping_of(call: Call, route: Route) -> Issue | None:
 
 
 async def counted_principal(call: Call, caller: Caller) -> str:
-    """Return the principal whose waiting answers are counted together; empty for root tokens, which have no bound."""
+    """Return the principal whose wrapped answers are counted together. Empty: a root token, which has no limit."""
     if caller.token.is_root:
         return ""
     mounts = await mount_table(call.context.records)
@@ -325,7 +325,7 @@ async def counted_principal(call: Call, caller: Caller) -> str:
 
 
 async def needed_capability(route: Route, call: Call) -> str:
-    """The capability that the policies must grant. A name that cannot exist is a matter for the program."""
+    """Return the capability that the policies must grant. An invalid name is left to the program to refuse."""
     try:
         exists = route.exists is None or await route.exists(call)
     except Refused:
@@ -334,7 +334,7 @@ async def needed_capability(route: Route, call: Call) -> str:
 
 
 def tracking(call: Call, route: Route, catalog: Catalog) -> Route:
-    """The route, with a program that also records the maker of an object, where it makes or deletes one."""
+    """Return the route. If it creates or deletes an object, its program also records which folder created it."""
     track = tracked(call, route, catalog.of(call.mount).routes, call.exchange.path)
     if track is None:
         return route
@@ -344,7 +344,7 @@ def tracking(call: Call, route: Route, catalog: Catalog) -> Route:
 
 
 def authorise(exchange: Exchange, capability: str, form: type = NoFields) -> None:
-    """Refuse what the caller's policies do not allow, `sudo` for protected paths included."""
+    """Refuse a request that the caller's policies do not allow. Protected paths also need `sudo`."""
     caller = exchange.caller
     if caller is None or not caller.acl.allows(
         capability, exchange.path, exchange.body, exchange.wrap_ttl, spellings_of(form)
@@ -353,9 +353,9 @@ def authorise(exchange: Exchange, capability: str, form: type = NoFields) -> Non
 
 
 async def explain(context: Context, catalog: Catalog, mounts: MountTable, exchange: Exchange) -> Answer:
-    """Help about a path, for callers who may do anything there; no program of a route runs.
+    """Return the help for a path, if the caller has any capability there. No program of a route runs.
 
-    The path of a mount lists the paths in it, for callers who may do anything below it.
+    The help for the path of a mount lists the paths in it, if the caller has any capability below it.
     """
     path, mount = exchange.path, exchange.mount
     table = catalog.of(mount).routes if mount else RouteTable(())
@@ -375,7 +375,7 @@ async def explain(context: Context, catalog: Catalog, mounts: MountTable, exchan
 
 
 def complete(answer: Answer, route: Route, call: Call) -> Answer:
-    """The answer of a program, with what every route answers: pages of lists, warnings, the end of a spent token."""
+    """Add to a program's answer what all routes have in common: pages of lists, warnings, the end of a spent token."""
     if route.operation is Operation.LIST:
         answer = page_of(answer, route, call.body)
     if route.changes and (call.given.ignored or call.captures):
@@ -386,7 +386,7 @@ def complete(answer: Answer, route: Route, call: Call) -> Answer:
 
 
 def page_of(answer: Answer, route: Route, body: Mapping[str, Any]) -> Answer:
-    """The part of a list that `after` and `limit` ask for, all of it without them; `NOT_FOUND` when it is empty."""
+    """Return the part of a list that `after` and `limit` select, or all. Refuse with `NOT_FOUND` if it is empty."""
     data = answer.data or {}
     keys = data.get("keys", ())
     if not route.pages:
@@ -398,7 +398,7 @@ def page_of(answer: Answer, route: Route, body: Mapping[str, Any]) -> Answer:
 
 
 def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:
-    """The fields of the route's form that a request gave."""
+    """Parse the fields of the route's form that a request has."""
     given = parse(route.form, body)
     if given.ignored and not route.takes_anything:
         given = without_not_offered(given, body)
@@ -410,7 +410,7 @@ def read_form(route: Route, body: Mapping[str, Any]) -> ParsedFields:
 
 
 def warnings(route: Route, call: Call) -> tuple[str, ...]:
-    """The warnings about unknown and overruled fields: a misspelled field of a write or deletion must not vanish."""
+    """Return warnings about unknown and overridden fields, so that no misspelled field is ignored silently."""
     overruled = sorted(name for name, value in call.captures.items() if call.body.get(name, value) != value)
     unknown = [name for name in call.given.ignored if name not in call.captures]
     found = []

@@ -1,4 +1,4 @@
-"""Exchange: one request and its answer, as far as they are known: for dispatch, events, audit devices and programs."""
+"""Exchange: one request and its answer, as far as they are known, for dispatch, events, audit devices and programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .routes import Held, Proven, Route, may_read_config
 
 
 class Exchange(msgspec.Struct, kw_only=True):
-    """What is known of one request so far."""
+    """One request and all that dispatch has found out about it so far."""
 
     request: Request
     request_id: str
@@ -31,18 +31,20 @@ class Exchange(msgspec.Struct, kw_only=True):
     tells_state: bool = False
     """Whether it requests the state of this node, which is returned even if the store does not answer."""
     given_up: Refused | None = None
-    """Why the host ended the work, where that is not the deadline."""
+    """Why the host ended the work, if not because of the deadline."""
     is_late: bool = False
-    """Whether its time is over: from here on nothing is asked of the store."""
+    """Whether its time is over. From then on, the store is not used."""
     is_cut_short: bool = False
-    """Whether it ended before this node's own limit: its caller set a shorter deadline, or the host gave it up. Then
-    the end of its time says nothing about the store or the audit devices, and health does not change."""
+    """Whether it ended before this node's own limit, because its caller set a shorter deadline or the host gave it up.
+
+    Then the timeout shows nothing about the store or the audit devices, and health does not change.
+    """
     time: Instant = 0.0
-    """When it came."""
+    """When it arrived."""
     operation: Operation | None = None
-    """What it asks for; unknown while its method or target has not been understood, as are the next fields."""
+    """`None` until its method and target are parsed. Until then, the next fields are empty, too."""
     path: str = ""
-    """Without a slash at its end."""
+    """Without a trailing slash."""
     shown_path: str = ""
     """The path for logs and audit."""
     query: Mapping[str, Any] = {}
@@ -53,52 +55,52 @@ class Exchange(msgspec.Struct, kw_only=True):
     route: Route | None = None
     captures: Mapping[str, str] = {}
     dead_end: Refused | None = None
-    """Why the path leads to no route. Reported only to a caller whose token may use the path."""
+    """Why the path has no route. Reported only to a caller whose token may use the path."""
     view: View | None = None
-    """What it rests on."""
+    """The store entries that it depends on."""
     body: Mapping[str, Any] = {}
-    """Its parameters; unknown while its headers and its body have not been understood, as are the next fields."""
+    """Its parameters. Empty until its headers and body are parsed, as are the next fields."""
     token: str = ""
-    """The text of the token that it shows, good or not."""
+    """The text of the token in its headers, valid or not."""
     wrap_ttl: int = 0
-    """For how many seconds the answer is to be wrapped; 0: not."""
+    """TTL of the wrapped answer, in seconds. 0: it is not wrapped."""
     deadline: Deadline = Deadline(0.0)
     proven: Proven = msgspec.field(default_factory=Proven)
     """What is known of a login, once its mount has accepted the JWT."""
     held: Held = msgspec.field(default_factory=Held)
-    """What it creates, from before the commit that creates it."""
+    """What it is about to create, noted before the commit."""
     role: str = ""
     """The role that it names."""
     counted_by: tuple[Hashable, ...] = ()
-    """The quotas that have let it pass: a request that starts again counts once."""
+    """The quotas that have counted it. A request that starts again counts once."""
     headers: Mapping[str, str] = NO_HEADERS
-    """What its response has beside its own headers."""
+    """Additional headers of its response."""
     is_executed: bool = False
     """Whether the program of its route was started."""
     caller: Caller | None = None
-    """Who sent the request, once its token is known to be good."""
+    """The caller, once the token is known to be valid."""
     caller_accessor: str = ""
-    """The accessor of that token, where the request is audited."""
+    """The accessor of that token, if the request is audited."""
     unwrapped: Answer = NOTHING
-    """What the program answered."""
+    """The answer of the program."""
     answer: Answer | None = None
-    """What is sent: the program's answer, or what stands for it where it is wrapped."""
+    """The answer to send: the program's, or the wrapping token's."""
     response: Response | None = None
     """What will be sent, once it is recorded."""
     trail: AuditContext | None = None
-    """What audit devices get, where the request is audited."""
+    """The audit devices and what they get, if the request is audited."""
 
     def __repr__(self) -> str:
         return f"<Exchange {self.request_id}>"
 
     @property
     def capability(self) -> str:
-        """The capability that it needs, by its operation."""
+        """Return the capability that its operation needs."""
         return self.operation.capability if self.operation is not None else ""
 
     @property
     def fields(self) -> Container[str]:
-        """The names that the form of its route knows."""
+        """Return the names of the fields in the form of its route."""
         return spellings_of(self.route.form) if self.route is not None else ()
 
     @property
@@ -107,37 +109,37 @@ class Exchange(msgspec.Struct, kw_only=True):
 
     @property
     def is_of_known_caller(self) -> bool:
-        """Whether a token was verified: the caller's, or the JWT of a login."""
+        """Return whether a token was verified: the caller's, or the JWT of a login."""
         return self.caller is not None or self.proven.principal_id != ""
 
     @property
     def may_know_provider_codes(self) -> bool:
-        is_told = self.route is not None and self.route.names_provider_codes
-        return is_told and may_read_config(self.caller, self.mount)
+        names_codes = self.route is not None and self.route.names_provider_codes
+        return names_codes and may_read_config(self.caller, self.mount)
 
     @property
     def rests_on_view(self) -> bool:
-        """Whether its outcome counts only if its view is still right."""
+        """Return whether its outcome is valid only if its view is not out of date."""
         return self.route is not None and self.route.rests_on_view
 
     def start_again(self) -> None:
-        """Forget what was found under a view that is out of date. What was counted stays so."""
+        """Forget what was found under a view that is out of date, but not which quotas have counted the request."""
         self.proven, self.route = Proven(), None
         if self.trail is not None:
             self.trail.decision = None
 
     def hide_role(self, refusal: Code) -> None:
-        """Leave the role out of the event of a refusal, where the caller may have made it up.
+        """Leave the role out of the event of a refusal, if the caller may have invented it.
 
-        A login names a role before anything is known of its caller: neither may it become a label of metrics, nor may
-        the event of a token that the mount does not accept depend on it. A role that does not exist is shown by the
-        refusal that says so, to operators who look for a misspelled name.
+        A login names a role before its caller is known. Such a name must not become a label of metrics, and the event
+        of a token that the mount does not accept must not depend on it. If the refusal says that the role does not
+        exist, it stays, for operators who look for a misspelled name.
         """
         if not self.proven.principal_id or (self.proven.lacks_role and refusal is not Code.ROLE_NOT_FOUND):
             self.role = ""
 
     def received(self, audit: Entries | None) -> RequestReceived:
-        """The event before the request is executed."""
+        """Return the event before the request is executed."""
         mount, token = self.mount, self.caller.token if self.caller is not None else None
         return RequestReceived(
             request_id=self.request_id,
@@ -153,14 +155,14 @@ class Exchange(msgspec.Struct, kw_only=True):
         )
 
     def answered(self, response: Response, audit: Entries | None = None) -> RequestAnswered:
-        """The event of the answer."""
+        """Return the event of the answer."""
         mount, token = self.mount, self.caller.token if self.caller is not None else None
         operation, auth, proven = self.operation, self.unwrapped.auth, self.proven
         return RequestAnswered(
             request_id=self.request_id,
             time=self.time,
             status=response.status,
-            operation=operation.capability if operation is not None else "",
+            operation=operation.capability if operation is not None else "",  # not `capability`: a login saves the call
             path=self.shown_path,
             mount=mount.path if mount is not None else "",
             mount_accessor=mount.accessor if mount is not None else "",
@@ -179,12 +181,12 @@ class Exchange(msgspec.Struct, kw_only=True):
 
 
 def role_in(route: Route, captures: Mapping[str, str], body: Mapping[str, Any]) -> str:
-    """The role that a request names, if it is a valid name: any other text could be a secret.
+    """Return the role that a request names, if the name is valid. Any other text could be a secret.
 
     The name may be a number or a boolean, as in the field itself.
     """
     named = body.get(route.role_field) if route.role_field else captures.get("name")
-    if named is None or named == "":  # most requests name none, and an exception costs more than all of this
+    if named is None or named == "":  # most requests name none, and an exception is slow
         return ""
     try:
         return _known_name(named if type(named) is str else text(named))
@@ -193,4 +195,4 @@ def role_in(route: Route, captures: Mapping[str, str], body: Mapping[str, Any]) 
 
 
 _known_name: Final = lru_cache(maxsize=1024)(name)
-"""Few roles are named by very many requests. Only valid names are remembered, and these are short."""
+"""Many requests name few roles. Only valid names are cached, and they are short."""
