@@ -153,7 +153,7 @@ def raise_fleet(size: int, *, own_groups: bool = False) -> Fleet:
 def open_login(fleet: Fleet, **settings: Any) -> tuple[Service, MemoryHost]:
     """A service that admits the fleet."""
     host = MemoryHost(fleet.cloud)
-    unlimited = {"provider_read_rate": 0, **settings}  # nobody waits for the provider here
+    unlimited = {"provider_read_rate": 0, **settings}  # no login waits for Azure here
     options = Settings(master_key=Secret(os.urandom(32).hex()), clouds=clouds_at(BASE_URL), **unlimited)
     root_token = run_now(initialise(options), host)
     service = run_now(open_service(options), host)

@@ -49,7 +49,7 @@ from .report import environment, environment_text, tell
 TOKENS: Final = 2048
 ROUNDS: Final = 15
 UNLIMITED: Final = {"bound_service_principal_ids": (), "bound_scale_sets": (), "bound_locations": ()}
-"""What the token does not prove is not bound here; a login has it confirmed by the provider."""
+"""Bounds that the token does not prove. They are left out here, because Azure confirms them."""
 BOUNDS: Final = {"verify_cold": 1.5, "verify_warm": 0.22, "login": 2.9}
 """Multiples of `raw_rsa` that are not to be exceeded: they guard what was reached, on a machine with other work too."""
 
@@ -67,7 +67,7 @@ def contenders(fleet: Fleet) -> dict[str, Contender[Any]]:
 
 
 def subject_of(fleet: Fleet) -> Subject:
-    """What is verified: the tokens of a fleet under its role, without what the provider has to confirm."""
+    """Return the tokens of a fleet under its role, without the bounds that Azure has to confirm."""
     published = [{"kid": key_id, **json.loads(RSAAlgorithm.to_jwk(key))} for key_id, key in fleet.keys.items()]
     return Subject(
         tokens=tuple(member.token for member in fleet.members),
@@ -112,7 +112,7 @@ def login(fleet: Fleet) -> Contender[Any]:
 
 
 def call_of(member: Member, context: Context, mounts: Found[MountTable]) -> Call:
-    """What dispatch makes of a member's request."""
+    """Return the call that dispatch creates for a member's request."""
     body = json.loads(member.request.body)
     now = time()
     exchange = Exchange(
@@ -140,7 +140,7 @@ def request(fleet: Fleet, *, is_warm: bool) -> Contender[Any]:
 
 
 def run(tokens: int = TOKENS, rounds: int = ROUNDS, *, own_groups: bool = False) -> tuple[Fleet, dict[str, float]]:
-    """The whole benchmark: a fleet, and each contender in microseconds for a token."""
+    """Run the whole benchmark. Return the fleet, and the microseconds for a token of each contender."""
     tell("signing tokens")
     fleet = raise_fleet(tokens, own_groups=own_groups)
     all_of_them = contenders(fleet)
@@ -149,7 +149,7 @@ def run(tokens: int = TOKENS, rounds: int = ROUNDS, *, own_groups: bool = False)
 
 
 def measure(rounds: dict[str, Contender[Any]], count: int, tokens: int) -> dict[str, float]:
-    """Each contender in microseconds for a token: the median of its ratios to `raw_rsa`, each of one round.
+    """Return the microseconds for a token of each contender: the median of its ratios to `raw_rsa` in each round.
 
     The pace of a shared machine changes from round to round, and less within one.
     """
@@ -170,12 +170,12 @@ def seconds(contender: Contender[Any]) -> float:
 
 
 def ratio(figures: dict[str, float], name: str) -> float:
-    """A contender as a multiple of `raw_rsa`."""
+    """Return a contender as a multiple of `raw_rsa`."""
     return figures[name] / figures["raw_rsa"]
 
 
 def as_json(figures: dict[str, float]) -> str:
-    """Figures, ratios and environment as one JSON object."""
+    """Return figures, ratios and environment as one JSON object."""
     return json.dumps(
         {
             **{f"{name}_us": round(figure, 2) for name, figure in figures.items()},

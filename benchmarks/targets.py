@@ -46,7 +46,7 @@ class Target:
     tokens: tuple[str, ...]
     store: Path | None = None
     pid: int = 0
-    """Of its process; 0: somebody else runs it."""
+    """Id of its process. 0: it was not started here."""
     root_token: str = field(default="", repr=False)
     next_machine: int = 0
     """The number of the machine whose turn it is."""

@@ -30,6 +30,7 @@ CORE: Final = Path(cloudid_core.__file__).parent
 OF_THE_HOST: Final = frozenset({"run_now", "MemoryStore.commit", "MemoryStore.read_all"})
 MOST_FUNCTIONS: Final = 51
 MOST_PACKAGES: Final = 15
+"""The most that a reader of an admitted login should have to follow. Lower them when a login gets shorter."""
 
 
 @frozen
@@ -82,7 +83,7 @@ def _stop(code: CodeType) -> Stop:
 
 @cache
 def _statements(path: str) -> dict[int, int]:
-    """How many statements the functions of a file have, without their docstrings, by the line where each begins."""
+    """Count the statements of the functions of a file, without docstrings, by the line where each function starts."""
     found: dict[int, int] = {}
     for node in ast.walk(ast.parse(Path(path).read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

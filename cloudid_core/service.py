@@ -283,7 +283,7 @@ class Service:
             exchange.hide_role(refusal.code)
         try:
             answered = exchange.answered(response, response_entries(exchange, refusal.problems))
-            drop_tracebacks(refusal, failure)  # the event has what anybody needs of them
+            drop_tracebacks(refusal, failure)  # the event has all that is needed of them
             await Record(answered)
             if exchange.trail is not None:
                 self.context.node.last_record_failed = False

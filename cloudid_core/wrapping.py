@@ -63,7 +63,7 @@ class Wrapped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return bool(self.new_lease or self.new_token)
 
     def dependant_keys(self, token: Token) -> tuple[str, ...]:
-        """The keys that make the background work end the lease or token together with the wrapping token."""
+        """Return the keys by which background work revokes the lease or token together with the wrapping token."""
         return token.dependant_keys(self.new_lease, self.new_token)
 
     def tie(self, token: Token) -> Changes:

@@ -126,12 +126,12 @@ CONFIG_MEMBERS: Final = schemas.joined(
 
 
 async def find_config(context: Context, mount: Mount) -> Found[Config] | None:
-    """The configuration as it is stored."""
+    """Return the configuration as it is stored."""
     return await context.records.find(keys.config(mount.id), Config)
 
 
 async def client(context: Context, mount: Mount, deadline: Deadline) -> Client:
-    """How a mount talks to the provider under its present configuration."""
+    """Return the client for calls to Azure under the current configuration of a mount."""
     found = await find_config(context, mount)
     config = effective_config(context.settings, Config, found)
     return client_of(context, mount, config, version_of(found), deadline)
@@ -189,7 +189,7 @@ def _shown_to_existing_clients(config: Config) -> dict[str, Json]:
 
 
 def _without_read_back(mount: Mount, stored: Config, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a write changes. Exactly the nanoseconds that a read gave mean that a delay stays as it is."""
+    """Return what a write changes. A delay that repeats the nanoseconds of a read exactly is not a change."""
     shown = _shown_to_existing_clients(stored) if mount.type_alias else {}
     read_back = {
         name for name, value in given.items() if isinstance(value, Nanoseconds) and value.number == shown.get(name)

@@ -1,4 +1,4 @@
-"""The form of a login: who asks, and which machine it says to be."""
+"""The form of a login: the role, the token, and the machine that the caller claims to be."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..values.guid import guid
 
 @define(kw_only=True)  # frozen, it would cost twice as much to make, and every login makes one
 class LoginForm:
-    """A login as it is asked for. Of the three names of a machine the first one given counts: scale set, VM, id.
+    """The form of a login. Of the three names of a machine, the first one given is compared: scale set, VM, id.
 
-    What is empty is not compared: the signed claim says which machine it is. Only a role with a bound that needs a
-    machine wants subscription and resource group, once the mount has accepted the token.
+    Empty fields are not compared, because the signed claim names the machine. Only a role that binds machines requires
+    subscription and resource group, once the mount has accepted the token.
     """
 
     role: str = setting(TEXT, "", "Name of the role.", required=True)

@@ -52,7 +52,7 @@ class Parts(msgspec.Struct, frozen=True, gc=False):
 
 
 def split(token: str) -> tuple[bytes, bytes, bytes]:
-    """What is signed, its signature, and the SHA-256 of what is signed. Refuses non-ASCII texts with `JWT_MALFORMED`.
+    """Return the signed part, its signature and its SHA-256. Refuse non-ASCII texts with `JWT_MALFORMED`.
 
     The caller bounds the token's length. Digest and signature together tell a token from all others.
     """
@@ -78,7 +78,7 @@ def decode(signed: bytes, signature: bytes, digest: bytes, headers: Bounded[byte
 
 
 def verify(parts: Parts, key: RSAPublicKey) -> bytes:
-    """The payload, if `key` signed it; `LOGIN_REFUSED` otherwise."""
+    """Return the payload if `key` signed it. Otherwise refuse with `LOGIN_REFUSED`."""
     try:
         key.verify(parts._signature, parts._digest, _PADDING, _HASHED)
     except InvalidSignature:
@@ -87,12 +87,12 @@ def verify(parts: Parts, key: RSAPublicKey) -> bytes:
 
 
 def verified_payload(signed: bytes) -> bytes:
-    """The payload of a token that was verified before."""
+    """Return the payload of a token that was verified before."""
     return _decode(signed.partition(b".")[2])
 
 
 def _decode(segment: bytes) -> bytes:
-    """The bytes of a segment that is their one canonical base64url text."""
+    """Decode a segment, which must be the only canonical base64url text of its bytes."""
     if _PLUS in segment or _SLASH in segment:  # the library reads them too
         raise Refused(Code.JWT_MALFORMED)
     try:
@@ -102,7 +102,7 @@ def _decode(segment: bytes) -> bytes:
 
 
 def _read_key_id(raw: bytes) -> str:
-    """The id of the key that a header names: `kid`, or the certificate's thumbprint `x5t`."""
+    """Return the id of the key that a header names: `kid`, or the certificate's thumbprint `x5t`."""
     if raw.count(b"{") + raw.count(b"[") > _MOST_BRACKETS:
         raise Refused(Code.JWT_MALFORMED)
     try:

@@ -1,7 +1,7 @@
 """The check at a renewal: would the role, as it is now, still admit the machine that it gave the token to?
 
-The token's record contains what the login proved. The provider is asked as in a login: through the same caches, lists
-and budget. If the answer cannot be determined, the token is renewed.
+The token's record contains what the login proved. Azure is queried as in a login: through the same caches, lists and
+budget. If the answer cannot be determined, the token is renewed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .login import asked_facts
 from .snapshot import read_snapshot
 
 PATIENCE: Final = 10.0
-"""Seconds to wait for the provider, or half of the remaining time if that is shorter.
+"""Seconds to wait for Azure, or half of the remaining time if that is shorter.
 
 Afterwards the token is renewed.
 """
@@ -34,7 +34,7 @@ Afterwards the token is renewed.
 async def recheck(
     context: Context, mount: Mount, principal_id: str, metadata: Mapping[str, str], deadline: Deadline
 ) -> Recheck:
-    """If the role requires it, refuse with `NO_LONGER_ADMITTED` and the code of the check that a login would fail."""
+    """Refuse with `NO_LONGER_ADMITTED` and the code of the check that a login would fail, if the role requires it."""
     snapshot = await read_snapshot(context, await mount_table(context.records), mount.id, metadata["role"])
     role = snapshot.stored_role
     if not role.recheck_on_renewal:

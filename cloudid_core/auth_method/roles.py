@@ -113,7 +113,7 @@ def check(role: Role) -> None:
 
 
 async def find_role(context: Context, mount: Mount, name: str) -> Found[Role] | None:
-    """A role in its normal form."""
+    """Return a role in its normal form."""
     found = await context.records.find(keys.role(mount.id, name), Role)
     return found.with_record(found.record.normal) if found else None
 
@@ -135,7 +135,7 @@ ROLES: Final = NamedRecords(path="role", form=Role, changed=_changed, shown=_sho
 
 
 async def bound_scopes(call: Call) -> set[str]:
-    """The subscriptions that roles bind, as scopes."""
+    """Return the subscriptions that roles bind, as scopes."""
     scopes: set[str] = set()
     for name in (await call.context.records.names(keys.roles(call.mount.id)))[:MOST_EXAMINED]:
         for role in await call.context.records.find_undamaged([keys.role(call.mount.id, name)], Role):
@@ -147,6 +147,6 @@ async def bound_scopes(call: Call) -> set[str]:
 
 
 async def token_terms(context: Context, mount: Mount, role: str) -> Found[Terms] | None:
-    """What now limits the tokens of a role; `None` when it is gone."""
+    """Return the current limits of the tokens of a role. `None`: the role was deleted."""
     found = await find_role(context, mount, role)
     return found.with_record(found.record.terms(mount, context.settings)) if found else None

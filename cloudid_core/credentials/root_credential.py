@@ -88,7 +88,7 @@ class SecretHolder(Protocol):
     @property
     def proof(self) -> str: ...
     def holding(self, key: Key) -> SecretHolder:
-        """The same with another key."""
+        """Return the same holder with a different key."""
         ...
 
 
@@ -163,7 +163,7 @@ class RootCredential:
         return self.capped(max(self.root_password_ttl or ROOT_PASSWORD_TTL, MINIMUMS["root_password_ttl"]))
 
     def capped(self, seconds: int) -> int:
-        """A life of a secret or certificate, as far as the configuration allows it."""
+        """Return the validity of a secret or certificate, limited by the configuration."""
         return min(seconds, self.max_secret_ttl or seconds)
 
     def holding(self, key: Key) -> RootCredential:
@@ -202,9 +202,9 @@ class Account(Protocol):
 
 
 def effective_config(settings: Settings, form: type[C], found: Found[C] | None) -> C:
-    """The configuration that counts: what is stored, and the environment.
+    """Return the configuration that takes effect: the stored fields, completed by the environment.
 
-    `CONFIG_MISSING` if that is not enough; `CONFIG_INVALID` if a stored field has a text that is no longer accepted.
+    Refuse with `CONFIG_MISSING` if it is incomplete, or with `CONFIG_INVALID` if a stored value is no longer accepted.
     """
     config = effective(found.record if found else form(), settings.environment)
     if config.missing:
@@ -215,7 +215,7 @@ def effective_config(settings: Settings, form: type[C], found: Found[C] | None) 
 
 
 def client_of(context: Resources, mount: Mount, config: Account, version: int, deadline: Deadline) -> Client:
-    """How a mount talks to the provider under a configuration that counts; `version` is that of the stored one."""
+    """Return the client for calls to Azure under an effective configuration. `version` is that of the stored one."""
     return Client(
         settings=context.settings,
         caches=context.caches,
@@ -231,12 +231,12 @@ def client_of(context: Resources, mount: Mount, config: Account, version: int, d
 
 
 def changes_given(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that a write changes. The mask of a secret, as reads once showed it, means that it stays."""
+    """Return the fields that a write changes. The mask that earlier versions returned for a secret is not one."""
     return {name: value for name, value in given.items() if value != Secret(Secret.MASK)}
 
 
 def owner_of(mount: Mount, version: int) -> str:
-    """What belongs to a mount under one version of its configuration, in every cache."""
+    """Return the owner, in every cache, of what belongs to a mount under one version of its configuration."""
     return f"{mount.id}:{version}"
 
 
@@ -284,7 +284,7 @@ def _source(config: RootCredential, environment: Mapping[str, Secret]) -> Source
 
 
 def rule_problems(holder: SecretHolder) -> Iterator[Problem]:
-    """What is wrong with the fields that say when a secret is rotated."""
+    """Yield the problems of the fields that define when a secret is rotated."""
     if holder.rotation_period and holder.rotation_schedule:
         detail = 'in the same request, clear the stored one: "rotation_period" with 0, "rotation_schedule" with ""'
         yield Problem(Code.ROTATION_CONFLICT, detail)
@@ -309,5 +309,5 @@ def _out_of_bounds(config: RootCredential) -> Iterator[Problem]:
 
 
 def with_default_token_ttl(config: C) -> C:
-    """The configuration as it is stored: a lifetime of 0 stands for the usual one, and reads back as that."""
+    """Return the configuration to store: a lifetime of 0 is replaced by the default, which reads return."""
     return config if config.identity_token_ttl else evolve(config, identity_token_ttl=DEFAULT_LIFETIME)

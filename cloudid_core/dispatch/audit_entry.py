@@ -106,7 +106,7 @@ class _Entry(_Members, kw_only=True, gc=False):
 
 
 def request_entries(exchange: Exchange) -> Entries | None:
-    """The entries of a request, to be written before it is executed; `None` where it is not audited."""
+    """Return the entries of a request, which are written before it is executed. `None`: it is not audited."""
     trail = exchange.trail
     if trail is None:
         return None
@@ -115,7 +115,7 @@ def request_entries(exchange: Exchange) -> Entries | None:
 
 
 def response_entries(exchange: Exchange, problems: tuple[Problem, ...] = ()) -> Entries | None:
-    """The entries of the response, to be written before it is sent; `None` where the request is not audited.
+    """Return the entries of the response, which are written before it is sent. `None`: it is not audited.
 
     `problems` are those of a refusal.
     """
@@ -138,7 +138,7 @@ def response_entries(exchange: Exchange, problems: tuple[Problem, ...] = ()) -> 
 
 
 def _common(exchange: Exchange, trail: AuditContext) -> Sequence[tuple[msgspec.Raw, msgspec.Raw]]:
-    """For each device the rendered members `auth` and `request`."""
+    """Return the rendered members `auth` and `request` for each device."""
     if not trail.common:
         trail.common = [
             (_auth(exchange, device), msgspec.Raw(_encode(_request(exchange, trail, device))))
@@ -219,7 +219,7 @@ def _response(exchange: Exchange, device: Device, answer: Answer) -> _Response:
 
 
 def _counts(data: Mapping[str, Any]) -> dict[str, int]:
-    """How many values each of the members has that grow with a list."""
+    """Count the values of each member that grows with a list."""
     return {name: len(data[name]) for name, kind in LISTS.items() if isinstance(data.get(name), kind)}
 
 
@@ -245,7 +245,7 @@ def _granted(device: Device, block: AuthBlock) -> _Token:
 
 
 def _wrapping(device: Device, info: WrapInfo) -> dict[str, Any]:
-    """The token that stands for a wrapped answer."""
+    """Return the members about the token of a wrapped answer."""
     return {
         **asdict(info),
         "token": device.hasher.text(info.token),
@@ -267,7 +267,7 @@ def _decision(hasher: Hasher, decision: Decision, proven: Proven) -> _Decision:
 
 
 def _checks(hasher: Hasher, decision: Decision) -> msgspec.Raw:
-    """The checks of a decision. Lists that are together longer than `LEAF_LIMIT` are one hash each."""
+    """Return the checks of a decision. If lists are together longer than `LEAF_LIMIT`, each is one hash."""
     checks, left = [], LEAF_LIMIT
     for check in decision.checks:
         members: dict[str, Any] = {"check": check.name, "verdict": check.verdict}
@@ -284,7 +284,7 @@ def _checks(hasher: Hasher, decision: Decision) -> msgspec.Raw:
 
 
 def probe(device: Device, request_id: str, others: Iterable[Device]) -> Entries:
-    """What is written to a device before it is enabled. `others`: all that are."""
+    """Return the test entries for a device before it is enabled. `others`: the enabled devices."""
     request = {"id": request_id, "operation": "update", "namespace": NAMESPACE, "path": "sys/audit/test"}
     text = _encode({"type": "request", "auth": {}, "request": request})
     return Entries(

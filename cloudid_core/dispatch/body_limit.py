@@ -28,7 +28,7 @@ UNASKED: Final = PUBLIC
 
 
 async def body_limit(context: Context, catalog: Catalog, head: Request, now: Instant) -> int:
-    """How many bytes the body of the request with this head may have. `Refused` when the head cannot be understood."""
+    """Return the maximum size of the body of a request with this head. Raise `Refused` if the head cannot be parsed."""
     table = await mount_table(context.records)
     exchange = Exchange(request=head, request_id="")
     find_route(exchange, catalog, table.record)

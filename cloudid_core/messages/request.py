@@ -35,7 +35,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 def body_of(
     request: Request, operation: Operation | None, query: Mapping[str, Any], settings: Settings
 ) -> Mapping[str, Any]:
-    """The parameters of a request: what its body says, or its query; `Refused` when the body cannot be understood."""
+    """Return the parameters of a request, from its body or its query. Raise `Refused` if the body cannot be parsed."""
     if operation is Operation.WRITE:
         try:
             return parse_body(request.body, settings.body_limit)
@@ -54,7 +54,7 @@ def countable_path(target: str) -> str:
 
 
 def split_target(target: str) -> tuple[str, dict[str, Any]]:
-    """The path of a target and its query; `Refused` when it cannot be understood."""
+    """Return the path and the query of a target. Raise `Refused` if it cannot be parsed."""
     if len(target) > TARGET_LIMIT:
         raise Refused(Code.TARGET_TOO_LONG)
     raw_path, _, raw_query = target.partition("?")
@@ -95,7 +95,7 @@ def _query(raw: str) -> dict[str, Any]:
 
 
 def operation_of(request: Request, query: Mapping[str, Any]) -> tuple[Operation, bool]:
-    """What a method asks for, and whether it wants no body; `Refused` for one that is not offered."""
+    """Return the operation of a method, and whether it is a HEAD. Raise `Refused` if it is not supported."""
     match request.method:
         case "GET" | "HEAD":
             return (Operation.LIST if flag(query, "list") else Operation.READ), request.method == "HEAD"
@@ -112,7 +112,7 @@ def operation_of(request: Request, query: Mapping[str, Any]) -> tuple[Operation,
 
 
 def flag(query: Mapping[str, Any], name: str) -> bool:
-    """A parameter of the query that is on or off."""
+    """Return a boolean parameter of the query."""
     if name not in query:
         return False
     try:

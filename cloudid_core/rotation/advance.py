@@ -64,7 +64,7 @@ async def advance(job: Job) -> None:
 
 
 async def _retry_at(job: Job, rotation: Rotation, attempts: int) -> Instant:
-    """When to try again; a secret that is to be given up at a time is looked at then."""
+    """Return when to try again, at the latest when the secret is to be given up."""
     again = await queue.retry_at(job, attempts)
     until = rotation.until if rotation.phase is Phase.PROVING else None
     return again if until is None or until <= job.now else min(again, until)
@@ -134,7 +134,7 @@ async def _remove_replaced(subject: Subject, client: Client, found: Found[Rotati
 
 
 async def _try_remove(client: Client, rotation: Rotation, key: Key, now: Instant) -> bool:
-    """Whether a key is certainly gone; one that is not found may not be shown yet."""
+    """Try to remove a key. Return whether it certainly no longer exists: one that is not found may not be shown yet."""
     if await PROOFS[key.proof].remove(client, rotation.home.object_id, key.name, key.id):
         return True
     application = await find_application(client, rotation.home.object_id)
@@ -214,7 +214,7 @@ async def follow_plan(job: Job) -> None:
 def _warned(
     plan: Plan, holder: Found[SecretHolder] | None, rotation: Found[Rotation] | None, now: Instant
 ) -> tuple[Plan, Changes]:
-    """The plan after a warning about the end of the secret, if that is due."""
+    """Return the plan after a warning about the end of the secret, if one is due."""
     key = rotation.record.key_of(holder.record.client_secret) if holder and rotation else None
     if key is None or key.expires_at is None or now < next_warning(key, plan.warned_at):
         return plan, Changes()

@@ -40,7 +40,7 @@ COMPARED: Final = schemas.members(client_secret={**schemas.TEXT, "enum": [SAME, 
 
 
 async def credential_warnings(context: Context, mount: Mount, config: RootCredential, now: Instant) -> tuple[str, ...]:
-    """The warnings of a stored configuration, for its reads and writes and for the status of its rotation."""
+    """Return the warnings of a stored configuration, for its reads and writes and for the status of its rotation."""
     plan, key = await _plan_and_key(context, mount, config)
     return (
         *_unusable(context, config),
@@ -72,7 +72,7 @@ async def secret_risks(context: Context, mount: Mount, role: str, now: Instant) 
 async def _plan_and_key(
     context: Context, mount: Mount, holder: SecretHolder, role: str = ""
 ) -> tuple[Plan | None, Key | None]:
-    """The plan of a holder whose secret is rotated by a rule, and what is known of the secret that counts."""
+    """Return the plan of a holder whose secret is rotated by a rule, and the known key of the effective secret."""
     rotation = await find_undamaged_rotation(context, mount.id, role)
     plan = await find_undamaged_plan(context, mount.id, role)
     key = rotation.record.key_of(holder.client_secret) if rotation else None
@@ -88,14 +88,14 @@ def refused_access(context: Context, mount: Mount, version: int) -> str:
 async def read_warnings(
     context: Context, mount: Mount, config: RootCredential, version: int, now: Instant
 ) -> tuple[str, ...]:
-    """The warnings at a read of a configuration."""
+    """Return the warnings for a read of a configuration."""
     failure = refused_access(context, mount, version)
     refused = (f"the last request for an access token failed: {failure}",) if failure else ()
     return (*await credential_warnings(context, mount, config, now), *refused)
 
 
 async def root_password_expiration(context: Context, mount: Mount, config: RootCredential) -> dict[str, Json]:
-    """The member of a configuration that says when its secret ends; nothing unless a rotation made that secret."""
+    """Return the member that shows when the secret expires. Empty: no rotation has created the secret."""
     found = await find_undamaged_rotation(context, mount.id)
     key = found.record.key_of(config.client_secret) if found else None
     if key is None or key.expires_at is None:
@@ -218,7 +218,7 @@ async def prove_if_asked(call: Call, client: Client) -> None:
 
 
 async def with_applied(call: Call, stored: RootCredential, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes of a write, with the hash of a secret that is applied; refused over a secret of ours."""
+    """Return the changes of a write, with the hash of an applied secret. Refuse to replace a secret from a rotation."""
     changes = {name: value for name, value in given.items() if name not in WRITE_ONLY}
     if not given.get("applied") or "client_secret" not in given:
         return changes
@@ -235,5 +235,5 @@ async def _is_made_here(context: Context, mount: Mount, config: RootCredential) 
 
 
 def _hash(key: Secret, secret: Secret) -> str:
-    """The key of the hash, and the hash."""
+    """Return the key of the hash, and the hash."""
     return f"{key.reveal()}:{KeyedHash(key).hexadecimal(secret.reveal())}"

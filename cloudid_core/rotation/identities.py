@@ -106,7 +106,7 @@ async def _kept(context: Context, identities: Identities) -> Identities:
 
 
 async def _former(context: Context, mount: Mount, current: tuple[str, ...], now: Instant) -> tuple[str, ...]:
-    """The root applications on which keys may live that a mount has made, and that are not its present one."""
+    """Return former app registrations of a mount that may still have client secrets from its rotations."""
     homes: set[str] = set()
     found = await find_undamaged_rotation(context, mount.id)
     if found is not None and (not found.record.is_idle or found.record.has_living_key(now)):

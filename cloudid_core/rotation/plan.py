@@ -37,22 +37,24 @@ class Rule:
 
     @classmethod
     def of(cls, holder: SecretHolder) -> Rule | None:
-        """What the holder of a secret asks for; `None`: nothing."""
+        """Return the rule of the holder of a secret. `None`: it has none."""
         if holder.disable_automated_rotation or not (holder.rotation_period or holder.rotation_schedule):
             return None
         return cls(period=holder.rotation_period, schedule=holder.rotation_schedule, window=holder.rotation_window)
 
     def next_after(self, instant: Instant) -> Instant:
-        """When a rotation follows one at an instant."""
+        """Return when the rotation after an instant is scheduled."""
         return instant + self.period if self.period else Schedule.parse(self.schedule).next_after(instant)
 
     def is_open(self, slot: Instant, now: Instant) -> bool:
-        """Whether a rotation that was due may still begin. Without a window it may until the next one is due."""
+        """Return whether a rotation that was due may still start: in its window, or until the next one is due."""
         return not self.window or now < slot + self.window
 
     def end_of(self, slot: Instant, now: Instant) -> Instant | None:
-        """When a rotation that begins now is given up; `None`: a period has no window, nor has what comes early, nor
-        the first secret."""
+        """Return when a rotation that starts now is given up.
+
+        `None`: never, because it follows a period, is early, or creates the first secret.
+        """
         if self.period or now < slot or slot == FIRST:
             return None
         return slot + self.window if self.window else self.next_after(now)
@@ -91,9 +93,9 @@ class Plan:
 def make_plan(
     mount_id: str, holder: SecretHolder, rotation: Rotation | None, before: Plan | None, now: Instant, role: str = ""
 ) -> Plan | None:
-    """The plan that follows from the holder of a secret, its last rotation and the plan so far; `None`: nothing is due.
+    """Return the plan for the holder of a secret, from its last rotation and plan. `None`: nothing is scheduled.
 
-    What has no secret yet gets one at once.
+    A holder without a secret gets one immediately.
     """
     rule = Rule.of(holder)
     key = rotation.key_of(holder.client_secret) if rotation else None
@@ -147,7 +149,7 @@ def _slot(rule: Rule, since: Instant, rotated_at: Instant | None, before: Plan |
 
 
 def next_warning(key: Key | None, warned_at: Instant) -> Instant:
-    """When the end of a secret is warned about next: from two weeks before it, or a quarter of its life, every day."""
+    """Return when to warn next of the end of a secret: daily, from two weeks or a quarter of its life before it."""
     return max(warned_from(key), warned_at + DAY)
 
 
@@ -193,9 +195,9 @@ async def replanned(
     rotated: Rotation | None = None,
     role: str = "",
 ) -> tuple[Plan | None, Changes]:
-    """The plan of a holder that is about to be written (`None`: removed), and the changes that make it.
+    """Return the plan of a holder that is about to be written (`None`: removed), and the changes for it.
 
-    `rotated` is the rotation that is about to be written with it, which has just succeeded.
+    `rotated` is the rotation that has just succeeded, and is about to be written with it.
     """
     before, expects = await context.records.find_for_writing(keys.rotation_plan(mount_id, role), Plan)
     known = before.record if before else None

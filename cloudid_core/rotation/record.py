@@ -111,7 +111,7 @@ class Rotation:
         return tuple(key for key in (self.new, self.current, self.replaced, *self.outgoing) if key is not None)
 
     def has_living_key(self, now: Instant) -> bool:
-        """Whether a key that this service made may be alive."""
+        """Return whether a key that this service created may still be valid."""
         ours = (key for key in self.known_keys if key.made_at is not None)
         return any(key.expires_at is None or now < key.expires_at for key in ours)
 
@@ -128,7 +128,7 @@ class Rotation:
         )
 
     def key_of(self, secret: Secret) -> Key | None:
-        """The key that a secret is known to belong to."""
+        """Return the known key of a secret."""
         return next((key for key in self.known_keys if key.secret == secret), None)
 
 
@@ -143,9 +143,9 @@ def changed(found: Found[Rotation] | None, new: Rotation) -> Changes:
 
 
 def given_up(rotation: Rotation, now: Instant, *, error: str) -> Rotation:
-    """The rotation without the secret that it was about to bring; the configuration keeps what it has.
+    """Return the rotation without its new secret. The configuration keeps the current one.
 
-    Where that is a secret of ours, older keys that are still to be removed are seen to next.
+    If a rotation created that one, older keys that must still be removed are next.
     """
     current = rotation.replaced if rotation.replaced and rotation.replaced.made_at is not None else None
     return evolve(
@@ -162,7 +162,7 @@ def given_up(rotation: Rotation, now: Instant, *, error: str) -> Rotation:
 
 
 def overruled(rotation: Rotation, note: str) -> Rotation:
-    """The rotation after someone else has changed the configuration: nothing is removed before the next one."""
+    """Return the rotation after someone else has changed the configuration. Nothing is removed before the next one."""
     ours = tuple(key for key in (rotation.replaced,) if key is not None and key.made_at is not None)
     return evolve(
         rotation, phase=Phase.IDLE, replaced=None, outgoing=(*rotation.outgoing, *ours), attempts=0, note=note
@@ -179,10 +179,10 @@ async def find_undamaged_rotation(context: Context, mount_id: str, role: str = "
 
 
 def ref_of(role: str) -> str:
-    """What a due entry is about: the root secret of its mount, or a static role."""
+    """Return the reference of a due entry: to the client secret of its mount, or to a static role."""
     return f"{_ROLE}{role}" if role else "root"
 
 
 def role_of(ref: str) -> str:
-    """The static role that a due entry is about; empty: the root secret."""
+    """Return the static role of a due entry. Empty: the entry is about the mount's client secret."""
     return ref.removeprefix(_ROLE) if ref.startswith(_ROLE) else ""

@@ -22,13 +22,13 @@ HINT_LENGTH: Final = 3
 
 
 async def find_root(context: Context, mount: Mount) -> Found[RootCredential] | None:
-    """The stored configuration of a mount of either kind."""
+    """Return the stored configuration of a mount of either kind."""
     form = context.components.of(mount).config
     return await context.records.find(keys.config(mount.id), form) if form else None
 
 
 async def find_holder(context: Context, mount: Mount, role: str) -> Found[SecretHolder] | None:
-    """The configuration of a mount, or one of its static roles."""
+    """Return the configuration of a mount, or one of its static roles."""
     if not role:
         root = await find_root(context, mount)
         return Found(root.key, root.record, root.version) if root else None
@@ -60,7 +60,7 @@ class Subject:
 
 
 def is_managed(context: Context, root: SecretHolder) -> bool:
-    """Whether the secret that counts is the one that is stored here: only that can be replaced."""
+    """Return whether the effective secret is the stored one. Only a stored secret can be replaced."""
     return bool(root.client_secret) and not supplied(type(root), "client_secret", context.settings.environment)
 
 

@@ -62,7 +62,7 @@ async def rotate(call: Call, role: str = "") -> Answer:
 
 @retry_on_conflict
 async def _begin_or_join(call: Call, subject: Subject) -> Found[Rotation]:
-    """The rotation that is under way, or a new one."""
+    """Return the rotation that is in progress, or start a new one."""
     force = bool(call.given.values.get("force"))
     under_way = await _under_way(subject, call.now, force)
     if under_way is not None:
@@ -73,9 +73,9 @@ async def _begin_or_join(call: Call, subject: Subject) -> Found[Rotation]:
 
 
 async def _under_way(subject: Subject, now: Instant, force: bool) -> Found[Rotation] | None:
-    """The rotation of the holder's secret that has begun, or, without force, whose keys still overlap.
+    """Return the started rotation of the holder's secret, or, without force, one whose keys still overlap.
 
-    A holder that awaits another kind of key does not wait for these.
+    A holder that awaits a different kind of key does not wait for them.
     """
     holder = await rotated_holder(subject)
     force = force or holder.record.awaits_secret
@@ -138,7 +138,7 @@ async def read_rotation(call: Call) -> Answer:
 
 
 async def state_of(call: Call, role: str, holder: SecretHolder | None, refused: str = "") -> dict[str, Json]:
-    """How the rotation of a holder's secret stands. `refused`: the error where the rotation itself has none."""
+    """Return the state of the rotation of a holder's secret. `refused`: the error if the rotation itself has none."""
     found = await find_rotation(call.context, call.mount.id, role)
     planned = await find_plan(call.context, call.mount.id, role)
     rotation = found.record if found else Rotation(mount_id=call.mount.id)

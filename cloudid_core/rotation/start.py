@@ -32,9 +32,9 @@ UNIDENTIFIED: Final = "the replaced secret remains in Azure, because its key id 
 
 
 async def rotated_holder(subject: Subject) -> Found[SecretHolder]:
-    """What holds the secret that is to be replaced: the configuration of a mount, or a static role of it.
+    """Return the holder of the secret to be replaced: the configuration of a mount, or a static role.
 
-    Refuses with the reason why the secret cannot be replaced.
+    Refuse with the reason if the secret cannot be replaced.
     """
     holder = await subject.holder()
     if holder is None:
@@ -88,7 +88,7 @@ async def start(
 async def _begin(
     subject: Subject, holder: SecretHolder, before: Rotation | None, client: Client, now: Instant
 ) -> tuple[Rotation, Changes]:
-    """The rotation before its first call, and the changes that give up keys on a former application."""
+    """Return the rotation before its first call, and the changes that give up keys of a former app registration."""
     context, mount_id = subject.context, subject.mount.id
     application = await application_of(client, holder)
     home = Home(client.tenant, holder.target or client.credentials.client_id, application.object_id)
@@ -158,6 +158,6 @@ async def give_up(
 
 
 def abandoned_key(rotation: Rotation, now: Instant, key: Key | None, *, is_refused: bool = False) -> Intent:
-    """An intent to remove a key of a rotation; `None`: the one that is being added, of which the name is known."""
+    """Return an intent to remove a key of a rotation. `None`: the key that is being added, whose name is known."""
     intent_id = f"{REFUSED * is_refused}{rotation.abandons}{(key and key.id) or rotation.name}"
     return abandoned_intent(intent_id, rotation.mount_id, rotation.provisioned(key, now), now)

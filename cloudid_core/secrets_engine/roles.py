@@ -207,7 +207,7 @@ class Role(AsWritten):
         return tuple(kept.provisioned for kept in (self.persistent_app, self.token_secret) if kept is not None)
 
     def propagation(self, now: Instant) -> FreshObject:
-        """The errors of a new client secret that are retried."""
+        """Return the errors of a new client secret that are retried."""
         kept = self.persistent_app
         is_fresh = kept is not None and now < kept.provisioned.made_at + GRACE
         return FreshObject.APPLICATION if is_fresh else FreshObject.SHARED

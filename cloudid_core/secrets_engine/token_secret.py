@@ -71,7 +71,7 @@ def forget_secret(kept: TokenSecret, mount: Mount, now: Instant, *, after: int =
 
 
 async def _may_come(client: Client, kept: TokenSecret, now: Instant) -> bool:
-    """Whether the provider may accept yet what it has not so far. Others who change an application may have lost it."""
+    """Return whether Azure may still accept a new secret, which another change of the app may have removed."""
     made, age = kept.provisioned, now - kept.provisioned.made_at
     is_fresh = age < GRACE
     return is_fresh or (age < LONGEST_WAIT and await kept.row.stands(client, made.password_on, made.password_name))

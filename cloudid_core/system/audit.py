@@ -342,7 +342,7 @@ async def _look_at(context: Context, devices: Iterable[Device]) -> None:
 
 
 def _place_of(device: Device) -> str:
-    """Where a device writes: its file or its address."""
+    """Return where a device writes: its file or its address."""
     options = device.options
     return options.get("file_path") or options.get("path") or options.get("address") or device.type
 

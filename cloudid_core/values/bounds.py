@@ -23,5 +23,5 @@ LONGEST_DELAY: Final = 3600
 
 
 def least(first: int, second: int) -> int:
-    """The smaller of two limits, where 0 means that there is none."""
+    """Return the smaller of two limits. 0 means no limit."""
     return min(first or second, second or first)
