@@ -121,7 +121,7 @@ class Check:
     """The code of a refusal by it."""
     stage: Stage
     applies: Callable[[Kind, Bounds], bool] = lambda kind, bounds: True
-    """Whether a login meets it. A bound also needs its list in the role, and a bound about machines a machine."""
+    """Whether a login meets it. A bound also needs its list in the role, and a machine if the list is of machines."""
     is_known: Callable[[Any], bool] = lambda case: True
     """Whether the facts that it needs are known."""
     found: Callable[[Any], Json]
@@ -130,7 +130,7 @@ class Check:
     """What the value is compared with, for explanations. For a list of the role, its entries."""
     holds: Callable[[Any], bool]
     is_settled: Callable[[Kind], bool] = lambda kind: False
-    """Whether the kind alone, with the role, decides it. Then a login that passes does not run it."""
+    """Whether the kind and the role decide it. Then a login that passes it does not run it."""
     claims: tuple[str, ...] = ()
     """The fields of `Claims` that it reads."""
     bound: BoundList | None = None
@@ -530,4 +530,6 @@ CHECKS: Final = (
 
 A login runs them by their stages, and within a stage in this order. A check that Azure decides only if the token does
 not has two rows, of which a login meets one.
+
+Similar rows are written out, because every login runs them: functions from a common helper would cost it more calls.
 """
