@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeAlias
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from cloudid_core import Request, Response
 
@@ -15,7 +14,8 @@ from ..http_rules import NO_CONTENT, NO_LENGTH, joined
 from ..runtime import Runtime
 from .calls import Called
 from .dependency import required
-from .opened import EXPECTED, Open, Opened, checked_prefix
+from .opened import EXPECTED, Open, Opened
+from .paths import checked_prefix, path_in, without_prefix
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -27,8 +27,6 @@ AnyAsgi: TypeAlias = Callable[..., Awaitable[object]]
 
 TURNS: Final = 3
 """Of the event loop: so many a server needs to report that the client of a request has left."""
-
-_ORIGIN: Final = re.compile("^https?://[^/]+", re.IGNORECASE)
 
 
 class AsgiApplication:
@@ -173,8 +171,8 @@ class AsgiApplication:
             pass  # the client has left
 
     def _is_below_prefix(self, scope: Scope) -> bool:
-        path = _without(scope.get("root_path", ""), _path_of(scope))
-        return _without(self._prefix, path) != path
+        path = without_prefix(scope.get("root_path", ""), _path_of(scope))
+        return without_prefix(self._prefix, path) != path
 
 
 def target_of(scope: Scope, mounted_at: str = "") -> str:
@@ -182,25 +180,14 @@ def target_of(scope: Scope, mounted_at: str = "") -> str:
 
     `mounted_at` is a prefix that is not in `root_path`.
     """
-    path = _without(mounted_at, _without(scope.get("root_path", ""), _path_of(scope)))
+    path = without_prefix(mounted_at, without_prefix(scope.get("root_path", ""), _path_of(scope)))
     query: str = scope["query_string"].decode("latin-1")
     return f"{path}?{query}" if query else path
 
 
 def _path_of(scope: Scope) -> str:
-    """Return the path as the client sent it.
-
-    Some servers have no raw path, or one with the query. Some leave the host in the absolute form of a target
-    (RFC 9112, section 3.2.2).
-    """
-    path: str = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1").partition("?")[0]
-    return path if path.startswith("/") else _ORIGIN.sub("", path) or "/"
-
-
-def _without(root: str, path: str) -> str:
-    """Return a path without a prefix, if it begins with it. The path may be quoted, the prefix is not."""
-    prefix = "/".join(path.split("/")[: root.count("/") + 1])
-    return path[len(prefix) :] if root and unquote(prefix) == root else path
+    """Return the path as the client sent it. Some servers have no raw path, or one with the query."""
+    return path_in((scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1"))
 
 
 class _Client:

@@ -116,14 +116,6 @@ def length_of(head: Request) -> int:
     return int(length) if _IS_LENGTH(length) else 0
 
 
-def checked_prefix(prefix: str) -> str:
-    """Return a prefix without a slash at its end. Raises `ValueError` if it is not a path."""
-    stripped = prefix.rstrip("/")
-    if stripped and not stripped.startswith("/"):
-        raise ValueError("prefix must begin with /")
-    return stripped
-
-
 def with_path(response: Response, target: str) -> Response:
     """Return an answer. An empty 404 outside the API shows the path, because the prefix of a mount may be in it."""
     path = without_tokens(target.partition("?")[0])

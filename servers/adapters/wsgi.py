@@ -13,14 +13,15 @@ from importlib import import_module
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 from cloudid_core import Request, Response
 from cloudid_core.errors import Code, Refused
 
 from ..http_rules import NO_CONTENT, NO_LENGTH
 from .calls import Called
-from .opened import Open, Opened, checked_prefix, length_of
+from .opened import Open, Opened, length_of
+from .paths import checked_prefix, path_in, without_prefix
 
 T = TypeVar("T")
 Environ: TypeAlias = dict[str, Any]
@@ -72,7 +73,7 @@ class WsgiApplication:
 
         def both(environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
             path = path_of(environ)
-            behind: Wsgi = self if _without(self._prefix, path) != path else application
+            behind: Wsgi = self if without_prefix(self._prefix, path) != path else application
             answer: Iterable[bytes] = behind(environ, start_response)
             return answer
 
@@ -264,7 +265,7 @@ def head_of(environ: Environ, prefix: str = "") -> Request:
     for name, field in (("CONTENT_TYPE", "content-type"), ("CONTENT_LENGTH", "content-length")):
         if environ.get(name):
             headers[field] = environ[name]
-    path, query = _without(prefix, path_of(environ)), environ.get("QUERY_STRING", "")
+    path, query = without_prefix(prefix, path_of(environ)), environ.get("QUERY_STRING", "")
     port = environ.get("REMOTE_PORT", "")
     return Request(
         environ["REQUEST_METHOD"],
@@ -281,14 +282,8 @@ def path_of(environ: Environ) -> str:
     script = environ.get("SCRIPT_NAME", "").encode("latin-1").decode("utf-8", "replace")
     sent = environ.get("RAW_URI") or environ.get("REQUEST_URI") or ""
     if sent:
-        return _without(script, urlsplit(sent).path if not sent.startswith("//") else sent.partition("?")[0])
+        return without_prefix(script, path_in(sent))
     return quote(environ.get("PATH_INFO", "").encode("latin-1")) or "/"
-
-
-def _without(root: str, path: str) -> str:
-    """Return a path without a prefix, if it begins with it. The path may be quoted, the prefix is not."""
-    prefix = "/".join(path.split("/")[: root.count("/") + 1])
-    return path[len(prefix) :] if root and unquote(prefix) == root else path
 
 
 def _status_line(status: int) -> str:

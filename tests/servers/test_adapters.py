@@ -231,6 +231,8 @@ def ask(application: Any, path: str) -> tuple[str, bytes]:
         ({"PATH_INFO": "/v1/a", "SCRIPT_NAME": "/d e", "REQUEST_URI": "/d%20e/v1/a"}, "/v1/a"),
         ({"PATH_INFO": "//v1", "RAW_URI": "//v1"}, "//v1"),
         ({"PATH_INFO": ""}, "/"),
+        ({"PATH_INFO": "/v1", "REQUEST_URI": "http://host?c=d"}, "/"),
+        ({"PATH_INFO": "/v1", "REQUEST_URI": "http://[/v1"}, "/v1"),
     ],
 )
 def test_the_path_of_wsgi_is_what_the_client_sent(given: dict[str, str], path: str) -> None:
