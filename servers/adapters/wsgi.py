@@ -89,10 +89,7 @@ class WsgiApplication:
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         running = self._started()
         head = head_of(environ, self._prefix)
-        try:
-            response = running.answer(head, _Body(environ, head))
-        except OSError:  # the client has left: nothing that is written reaches it
-            response = running.opened.refuse(Refused(Code.CLIENT_TOO_SLOW), head.remote_address)
+        response = _answer_to(running, head, _Body(environ, head))
         content = b"" if response.status in NO_CONTENT else response.body
         headers = list(response.headers.items())
         if response.status not in NO_LENGTH:
@@ -127,12 +124,13 @@ class _Body:
     def __init__(self, environ: Mapping[str, Any], head: Request) -> None:
         self._input: Readable = environ["wsgi.input"]
         self._left = length_of(head)
-        self._has_end = bool(environ.get("wsgi.input_terminated"))
         self._is_chunked = "content-length" not in head.headers and "transfer-encoding" in head.headers
+        self.is_unreadable = self._is_chunked and not environ.get("wsgi.input_terminated")
+        """Whether the server does not decode the chunks of the body. PEP 3333 knows no such bodies."""
 
     def read(self) -> bytes:
         """Return the next piece; empty at the end. Raises `ConnectionResetError` if the client leaves before."""
-        if self._is_chunked and self._has_end:
+        if self._is_chunked:
             return self._input.read(PIECE)
         if not self._left:
             return b""
@@ -141,6 +139,17 @@ class _Body:
             raise ConnectionResetError("the client has left")
         self._left -= len(piece)
         return piece
+
+
+def _answer_to(running: _Running, head: Request, body: _Body) -> Response:
+    """Return the answer to a request, or a refusal if its body cannot be read: without its body, it is not executed."""
+    if body.is_unreadable:
+        refusal = Refused(Code.MALFORMED_REQUEST, "the server does not decode chunked bodies: send content-length")
+        return running.opened.refuse(refusal, head.remote_address)
+    try:
+        return running.answer(head, body)
+    except OSError:  # the client has left: nothing that is written reaches it
+        return running.opened.refuse(Refused(Code.CLIENT_TOO_SLOW), head.remote_address)
 
 
 class _Running:

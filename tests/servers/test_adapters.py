@@ -216,9 +216,9 @@ def environ(path: str, **more: Any) -> dict[str, Any]:
     return {"REQUEST_METHOD": "GET", "PATH_INFO": path, "wsgi.input": io.BytesIO(), **more}
 
 
-def ask(application: Any, path: str) -> tuple[str, bytes]:
+def ask(application: Any, path: str, **more: Any) -> tuple[str, bytes]:
     said: list[str] = []
-    answer = application(environ(path, QUERY_STRING=""), lambda line, headers: said.append(line))
+    answer = application(environ(path, QUERY_STRING="", **more), lambda line, headers: said.append(line))
     return said[0], b"".join(answer)
 
 
@@ -246,6 +246,15 @@ def test_the_head_of_wsgi_has_everything_that_the_service_needs() -> None:
     )
     assert (head.method, head.target, head.remote_address, head.remote_port) == ("GET", "/v1/a", "::1", 7)
     assert head.headers == {"x-one": "1", "content-length": "2", "content-type": "a/b"}
+
+
+def test_a_chunked_body_that_the_server_does_not_decode_is_refused() -> None:
+    """The request would be executed without its body otherwise."""
+    chunked = {"REQUEST_METHOD": "POST", "HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input": io.BytesIO(b"a")}
+    with wsgi_adapter(lambda: on_asyncio.open_host(InMemory(), Platform()), opener(FakeService())) as application:
+        assert ask(application, "/echo", **chunked)[0] == "400 Bad Request"
+        line, answer = ask(application, "/echo", **chunked, **{"wsgi.input_terminated": True})
+    assert (line, json.loads(answer)["body"]) == ("200 OK", "a")
 
 
 def test_wsgi_leaves_other_paths_to_the_application_behind_it() -> None:
