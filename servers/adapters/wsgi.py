@@ -204,8 +204,7 @@ class _Running:
     def deliver(self, response: Response) -> _Written:
         """Begin to deliver an answer. What it gives is given back unless it is reported as written."""
         written = _Written(self._loop)
-        delivered = self._start(self.opened.deliver(response, written.has_left, written.wait))
-        delivered.add_done_callback(lambda ended: ended.exception())  # which is that the client has left
+        self._start(self.opened.deliver(response, written.has_left, written.wait))
         return written
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
