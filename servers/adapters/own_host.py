@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     asynccontextmanager,
-    contextmanager,
     nullcontext,
 )
 from functools import partial
@@ -23,7 +22,7 @@ from cloudid_core.effects import Instant, Program, within
 from cloudid_core.errors import Code, Refused
 from cloudid_core.messages.response import render_refusal
 
-from ..runtime import Periodic, Runtime
+from ..runtime import Deliveries, Periodic, Runtime
 from ..runtime.on_asyncio import OnAsyncio
 from .opened import Opened
 
@@ -46,8 +45,7 @@ class Hosted(Opened):
         super().__init__(runtime, BODY_TIMEOUT, WRITE_TIMEOUT)
         self._service = service
         self._host = host
-        self._undelivered = 0
-        self._nothing_undelivered = runtime.new_event()
+        self._deliveries = Deliveries(runtime, partial(report, "an answer that was not delivered was not given back"))
         self._ticks = Periodic(partial(self._round, service.tick), runtime, partial(report, "tick failed"))
         self._upkeep = Periodic(partial(self._round, service.upkeep), runtime, partial(report, "upkeep failed"))
 
@@ -72,33 +70,17 @@ class Hosted(Opened):
         return render_refusal(refusal)
 
     def delivering(self, response: Response) -> AbstractContextManager[None]:
-        return self._delivering(response) if response.gives else _NOTHING_GIVEN
-
-    @contextmanager
-    def _delivering(self, response: Response) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self._undelivered += 1
-            self.runtime.start(partial(self._give_back, response))
-            raise
+        if not response.gives:
+            return _NOTHING_GIVEN
+        return self._deliveries.delivering(partial(self._give_back, response))
 
     async def _give_back(self, response: Response) -> None:
-        try:
-            await run(self._service.undelivered(response), self._host)
-            self._ticks.wake_by(time.time())
-        except Exception as error:  # noqa: BLE001  # the client is gone; the lease expires
-            report("an answer that was not delivered was not given back", error)
-        finally:
-            self._undelivered -= 1
-            self._nothing_undelivered.set()
+        await run(self._service.undelivered(response), self._host)
+        self._ticks.wake_by(time.time())
 
     async def settle(self) -> None:
-        """Wait for a moment until all answers that were not delivered are given back."""
-        ends_at = time.monotonic() + END_SECONDS
-        while self._undelivered and (left := ends_at - time.monotonic()) > 0:
-            self._nothing_undelivered = self.runtime.new_event()
-            await self.runtime.wait(self._nothing_undelivered, left)
+        """Wait for a moment until all answers are delivered or given back."""
+        await self._deliveries.settle(END_SECONDS)
 
 
 @asynccontextmanager

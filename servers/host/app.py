@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 from structlog.typing import FilteringBoundLogger
@@ -23,9 +23,11 @@ from cloudid_core.values import without_tokens
 
 from ..http1 import Head, wire
 from ..logs import describe_error
-from ..runtime import Periodic
+from ..runtime import Deliveries, Periodic
 from .host import Host
 from .turns import Turns
+
+T = TypeVar("T")
 
 GIVE_BACK_SECONDS: Final = 5.0
 """Seconds that a stopping server waits for responses that are being given back."""
@@ -95,8 +97,7 @@ class App:
         self._service = service
         self._host = host
         self._log = log
-        self._undelivered = 0
-        self._nothing_undelivered = host.new_event()
+        self._deliveries = Deliveries(host, self._report_not_given_back)
         self._ticks = periodic("tick", service.tick, host, log)
         self._upkeep = periodic("upkeep", service.upkeep, host, log)
 
@@ -139,7 +140,7 @@ class App:
             response = render_refusal(Refused(Code.INTERNAL_ERROR))
         except BaseException:
             if exchange.held:
-                self._start_giving_back(partial(self._service.give_back, exchange.held))
+                self._deliveries.give_back(partial(self._give_back, self._service.give_back, exchange.held))
             raise
         if response.wake_at is not None:
             self._ticks.wake_by(response.wake_at)
@@ -184,54 +185,30 @@ class App:
 
         If writing fails or is cancelled, what the response contains is given back.
         """
-        return self._delivering(response) if response.gives else _NOTHING_HELD
-
-    @contextmanager
-    def _delivering(self, response: Response) -> Iterator[None]:
-        self._undelivered += 1
-        try:
-            yield
-        except BaseException:
-            self.give_back(response)
-            raise
-        finally:
-            self._settle_one()
+        return self._deliveries.delivering(self._undo(response)) if response.gives else _NOTHING_HELD
 
     def give_back(self, response: Response) -> None:
         """Start to give back what an undelivered response contains."""
         if response.gives:
-            self._start_giving_back(partial(self._service.undelivered, response))
+            self._deliveries.give_back(self._undo(response))
 
-    def _start_giving_back(self, program: Callable[[], Program[None]]) -> None:
-        self._undelivered += 1
-        try:
-            self._host.start(partial(self._give_back, program))
-        except RuntimeError:  # the host is closed: as in a crash, the background of another start finds what is left
-            self._settle_one()
+    def _undo(self, response: Response) -> Callable[[], Coroutine[Any, Any, None]]:
+        """Return the work that gives back what a response contains."""
+        return partial(self._give_back, self._service.undelivered, response)
 
-    async def _give_back(self, program: Callable[[], Program[None]]) -> None:
-        try:
-            await run(program(), self._host)
-            self._ticks.wake_by(time.time())
-        except Exception as error:  # noqa: BLE001  # the client is gone
-            self._log.error("undelivered answer not given back", **describe_error(error))
-        finally:
-            self._settle_one()
+    async def _give_back(self, program: Callable[[T], Program[None]], given: T) -> None:
+        await run(program(given), self._host)
+        self._ticks.wake_by(time.time())
 
-    def _settle_one(self) -> None:
-        self._undelivered -= 1
-        if not self._undelivered:
-            self._nothing_undelivered.set()
+    def _report_not_given_back(self, error: Exception) -> None:
+        self._log.error("undelivered answer not given back", **describe_error(error))
 
     async def finish(self) -> None:
         """Wait until pending responses are delivered or given back, and hand over the background work to another node.
 
         This takes a few seconds at most. Call it when no more requests are accepted, before the host closes.
         """
-        ends_at = time.monotonic() + GIVE_BACK_SECONDS
-        while self._undelivered and (left := ends_at - time.monotonic()) > 0:
-            self._nothing_undelivered = self._host.new_event()
-            await self._host.wait(self._nothing_undelivered, left)
+        await self._deliveries.settle(GIVE_BACK_SECONDS)
         try:
             await run(within(STOP_SECONDS, self._service.stop()), self._host)
         except Exception as error:  # noqa: BLE001  # another node takes over later

@@ -1,6 +1,7 @@
-"""What trio and asyncio share: the few words of an event loop, periodic work, Ctrl-C, and log lines once a minute."""
+"""What trio and asyncio share: the words of an event loop, periodic work, deliveries, Ctrl-C, and rare log lines."""
 
 from . import runtime
+from .deliveries import Deliveries
 from .interrupts import INTERRUPTED, until_interrupted
 from .periodic import Periodic
 from .runtime import Event, Runtime
