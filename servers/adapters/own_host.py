@@ -35,7 +35,8 @@ END_SECONDS: Final = 5.0
 """How long the end waits for answers that are being given back, and then for the store."""
 
 _NOTHING_GIVEN: Final = nullcontext()
-_stdlib_logger: Final = logging.getLogger("cloudid")
+_LOG: Final = logging.getLogger("cloudid")
+"""Of the standard library: an embedder configures it, and structlog may be missing."""
 
 
 class Hosted(Opened):
@@ -108,7 +109,7 @@ async def hosted(open_host: OpenHost, open_service: OpenService) -> AsyncIterato
 
 def report(event: str, error: Exception) -> None:
     """Log a failure without its text, which may hold a secret. The core has recorded what it knows of it."""
-    _stdlib_logger.error("%s: %s", event, type(error).__name__)
+    _LOG.error("%s: %s", event, type(error).__name__)
 
 
 async def _run_or_report(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -118,17 +119,25 @@ async def _run_or_report(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         report("background task failed", error)
 
 
-class _OnAsyncio(OnAsyncio):
+class _Unmeasured:
+    """Logs failures of tasks, and measures nothing. The hosts of our servers do both in their own way."""
+
+    start_task: Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
+
     def note_batch(self, size: int, seconds: float) -> None:
-        """Nothing is measured here."""
+        """Measure nothing."""
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self.start_task(partial(_run_or_report, work))
 
 
+class _OnAsyncio(_Unmeasured, OnAsyncio):
+    """Runs tasks on asyncio beside a host of an embedder."""
+
+
 @asynccontextmanager
 async def _open_runtime() -> AsyncIterator[Runtime]:
-    """The words of the event loop that runs. What was started is cancelled at the end."""
+    """Open the runtime of the event loop that runs. Everything that it started is cancelled at the end."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -144,21 +153,18 @@ async def _open_runtime() -> AsyncIterator[Runtime]:
 
 @asynccontextmanager
 async def _on_trio() -> AsyncIterator[Runtime]:
+    """Open a runtime in a nursery of its own. trio is imported only where it runs already."""
     import trio
 
     from ..runtime.on_trio import OnTrio
 
-    class Words(OnTrio):
-        def note_batch(self, size: int, seconds: float) -> None:
-            """Nothing is measured here."""
-
-        def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-            self.start_task(partial(_run_or_report, work))
+    class OnTrioHere(_Unmeasured, OnTrio):
+        """Runs tasks on trio beside a host of an embedder."""
 
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         try:
-            yield Words(nursery)
+            yield OnTrioHere(nursery)
         except Exception as error:  # noqa: BLE001  # raised below, without a group around it
             failure = error
         nursery.cancel_scope.cancel()
