@@ -54,7 +54,11 @@ class Hosted(Opened):
         return await run(work(), self._host)
 
     async def body_limit(self, head: Request) -> int:
-        return await run(self._service.body_limit(head), self._host)
+        try:
+            return await run(self._service.body_limit(head), self._host)
+        except Exception as bug:  # noqa: BLE001  # of the host, as below
+            report("request failed", bug)
+            return 0
 
     async def handle(self, head: Request, body: bytes | None) -> Response:
         request = replace(head, body=body or b"", body_is_cut=body is None)

@@ -169,6 +169,19 @@ def test_a_body_may_not_take_too_long(by: str, monkeypatch: pytest.MonkeyPatch) 
     assert status(answer) == 408
 
 
+class Unlimited(FakeService):
+    async def body_limit(self, head: object) -> int:
+        raise LookupError("a bug, with a secret in its text: hunter2")
+
+
+@pytest.mark.parametrize("by", ["uvicorn", "wsgiref, any host"])
+def test_a_bug_in_the_limit_of_a_body_is_no_crash_of_the_server(by: str, caplog: pytest.LogCaptureFixture) -> None:
+    with adapted(by, Unlimited()) as url:
+        refused = httpx.post(f"{url}/echo", content=b"a" * BODY_LIMIT, **PATIENT)
+        assert (refused.status_code, refused.json()["codes"]) == (413, ["body_too_large"])
+    assert ("request failed: LookupError" in caplog.text, "hunter2" in caplog.text) == (True, False)
+
+
 class Stopping(FakeService):
     """Notes the order in which it ends."""
 
