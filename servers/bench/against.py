@@ -7,18 +7,15 @@ import threading
 from collections.abc import Callable
 from statistics import quantiles
 from time import perf_counter
-from typing import Final
 
 from attrs import field, frozen
 
 from cloudid_core.effects import HttpResponse
 
-TIMEOUT: Final = 30.0
-
 
 @frozen
 class Asked:
-    """The outcome of many logins."""
+    """Has the outcome of many logins."""
 
     count: int
     seconds: float
@@ -26,9 +23,13 @@ class Asked:
     refused: str = ""
     """The first answer that was not a login."""
 
+    @property
+    def per_second(self) -> float:
+        return self.count / self.seconds
+
     def as_json(self) -> dict[str, float | str]:
         cuts = quantiles(self.taken, n=100) if len(self.taken) > 1 else [0.0] * 99
-        figures = {"per_second": round(self.count / self.seconds, 1), "p50_ms": round(cuts[49] * 1e3, 2)}
+        figures = {"per_second": round(self.per_second, 1), "p50_ms": round(cuts[49] * 1e3, 2)}
         return {**figures, "p99_ms": round(cuts[98] * 1e3, 2), "refused": self.refused}
 
 

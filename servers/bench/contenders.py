@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import jwt
 from attrs import evolve, frozen
@@ -24,12 +24,11 @@ from cloudid_core.verify.verifier import form_of as place_of
 from .subject import Subject
 
 T = TypeVar("T")
-LONGEST: Final = 16_384
 
 
 @frozen
 class Contender(Generic[T]):
-    """One pass over all items, and what is done before it, off the clock."""
+    """Measures one pass over all items. `prepare` is called before it, off the clock."""
 
     items: Sequence[T]
     step: Callable[[T], object]
@@ -42,7 +41,7 @@ class Contender(Generic[T]):
 
 
 def raw_rsa(subject: Subject) -> Contender[tuple[bytes, bytes]]:
-    """The signature alone, by the `cryptography` library."""
+    """Verify the signature alone, with the `cryptography` library."""
     padding, digest, verify = PKCS1v15(), SHA256(), subject.key.verify
     signed = [token.rpartition(".") for token in subject.tokens]
     pairs = [(urlsafe_b64decode(signature + "=="), text.encode()) for text, _, signature in signed]
@@ -54,7 +53,7 @@ def raw_rsa(subject: Subject) -> Contender[tuple[bytes, bytes]]:
 
 
 def pyjwt(subject: Subject) -> Contender[str]:
-    """PyJWT's `decode`, with audience and issuer. The time is not checked, since a recorded token may have expired."""
+    """Call PyJWT's `decode`, with audience and issuer, but without time: a recorded token may have expired."""
     key, audience, issuer = subject.key, subject.audience, subject.issuer
     options: Any = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
 
@@ -67,12 +66,13 @@ def pyjwt(subject: Subject) -> Contender[str]:
 def verification(
     subject: Subject, *, is_cached: bool, form_of: Callable[[str], LoginForm] | None = None
 ) -> Contender[LoginForm]:
-    """Token to decision. `is_cached`: the signature was verified before; otherwise each token is new.
+    """Decide on each token as a login does. `is_cached`: its signature was verified before; otherwise it is new.
 
     `form_of` makes the login of a token; without it, a login names the place of the machine as its token does. Raises
     `CloudidError` at a token that is not admitted, and `ValueError` if its bounds need facts that it has not.
     """
-    caches = Caches(Settings(master_key=Secret()))
+    settings = Settings(master_key=Secret())
+    caches = Caches(settings)
     lists: dict[str, Any] = dict(subject.bounds)
     bounds, key_set, now = Role(**lists).bounds, subject.key_set, subject.now
     trust = Trust(subject.audience, subject.tenant_id, key_set.issuers, 60.0, NEEDED)
@@ -81,13 +81,13 @@ def verification(
     def step(form: LoginForm) -> None:
         if not is_cached:
             signatures.clear()
-        claims = verify_login_jwt(form.jwt, key_set, caches, "mount", LONGEST)
+        claims = verify_login_jwt(form.jwt, key_set, caches, "mount", settings.jwt_limit)
         case = Case(claims, trust, now, bounds=bounds, form=form)
         run(TOKEN_CHECKS, case)
         if type(admit(plan_of(case), case)) is not Verified:
             raise ValueError("the bounds need facts about the machine that no token has: use other bounds")
 
     def usual_form(token: str) -> LoginForm:
-        return evolve(place_of(verify_login_jwt(token, key_set, caches, "mount", LONGEST)), jwt=token)
+        return evolve(place_of(verify_login_jwt(token, key_set, caches, "mount", settings.jwt_limit)), jwt=token)
 
     return Contender([(form_of or usual_form)(token) for token in subject.tokens], step)

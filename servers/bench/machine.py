@@ -35,7 +35,7 @@ PACKAGES: Final = (
 
 
 def environment() -> dict[str, Any]:
-    """The machine and the versions that figures depend on."""
+    """Return the machine and the versions that figures depend on."""
     return {
         "cpu": _cpu_model(),
         "cores": len(available_cpus()),
@@ -48,14 +48,14 @@ def environment() -> dict[str, Any]:
 
 
 def available_cpus() -> list[int]:
-    """The CPUs that this process may run on."""
+    """Return the CPUs that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
 def fsync_us(folder: Path, count: int = 50) -> float:
-    """How long an fsync of a few appended bytes takes in this folder, in microseconds: the median."""
+    """Return the median time of an fsync of a few appended bytes in this folder, in microseconds."""
     taken = []
     with tempfile.TemporaryFile(dir=folder) as file:
         for _ in range(count):
@@ -68,7 +68,7 @@ def fsync_us(folder: Path, count: int = 50) -> float:
 
 
 def environment_text(facts: Mapping[str, Any]) -> str:
-    """The environment in two lines for people."""
+    """Return the environment in two lines for people."""
     versions = ", ".join(f"{name} {version}" for name, version in facts["packages"].items())
     fsync = f", fsync {facts['fsync_us']:.0f} us" if "fsync_us" in facts else ""
     first = f"{facts['cpu']}, {facts['cores']} cores{fsync}; {facts['kernel']}; {facts['python']}; {facts['openssl']}"
@@ -76,7 +76,7 @@ def environment_text(facts: Mapping[str, Any]) -> str:
 
 
 def tell(progress: str) -> None:
-    """Progress, on one line of a terminal, or as lines on stderr."""
+    """Write progress to stderr: on one line of a terminal, otherwise as lines."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{progress}")
     elif progress:

@@ -20,7 +20,7 @@ PROCESS_SECONDS: Final = 2.0
 
 @frozen(kw_only=True)
 class Figure:
-    """What one contender took for a token: the median of its rounds."""
+    """Has what one contender took for a token: the median of its rounds."""
 
     per_second: float
     """Of one core: by the CPU time of the process."""
@@ -55,7 +55,7 @@ def measure(contenders: Mapping[str, Contender[Any]], rounds: int, seconds: floa
 
 
 def _pass(contender: Contender[Any], seconds: float) -> tuple[float, list[int]]:
-    """Tokens a second of CPU time, and the nanoseconds of each on the clock."""
+    """Return tokens a second of CPU time, and the nanoseconds of each on the clock."""
     contender.prepare()
     times: list[int] = []
     step, end = contender.step, perf_counter() + seconds
@@ -97,7 +97,7 @@ def _prepare(subject: Subject) -> None:
 
 
 def _count(seconds: float) -> float:
-    """Tokens a second of this process on the clock."""
+    """Return tokens a second of this process on the clock."""
     [contender] = _prepared
     count, started_at = 0, perf_counter()
     while (elapsed := perf_counter() - started_at) < seconds:

@@ -27,7 +27,7 @@ LIFETIME: Final = 86_400
 
 @frozen(kw_only=True)
 class Subject:
-    """Tokens of one tenant, and what they are verified against."""
+    """Has tokens of one tenant, and what they are verified against."""
 
     tokens: tuple[str, ...] = field(repr=False)
     jwks: str = field(repr=False)
@@ -48,8 +48,11 @@ class Subject:
 
     @cached_property
     def key(self) -> RSAPublicKey:
-        """The key that signed the first token. Raises `ValueError` if it is not in the set."""
-        key_id = jwt.get_unverified_header(self.tokens[0]).get("kid", "")
+        """The key that signed the first token. Raises `ValueError` if the token or the set does not have it."""
+        try:
+            key_id = jwt.get_unverified_header(self.tokens[0]).get("kid", "")
+        except jwt.DecodeError as error:
+            raise ValueError(str(error)) from None
         if key_id not in self.key_set.keys:
             raise ValueError(f"the key set has no key {key_id!r} for this tenant")
         return self.key_set.keys[key_id]
@@ -101,7 +104,7 @@ def _claims(number: int, groups: int, tenant_id: str, issuer: str, now: int) -> 
     }
 
 
-def own(token: str, jwks: str, bounds: Mapping[str, tuple[str, ...]], audience: str = "") -> Subject:
+def own(token: str, jwks: str, bounds: Mapping[str, tuple[str, ...]]) -> Subject:
     """Return one recorded token with its key set. Tenant, issuer, time and audience are those of the token.
 
     Raises `ValueError` if it is not a token.
@@ -118,7 +121,7 @@ def own(token: str, jwks: str, bounds: Mapping[str, tuple[str, ...]], audience: 
         tokens=(token,),
         jwks=jwks,
         tenant_id=tenant_id,
-        audience=audience or str(claims.get("aud", "")),
+        audience=str(claims.get("aud", "")),
         issuer=issuer,
         bounds=bounds or {"bound_service_principal_ids": ("*",)},
         now=now,

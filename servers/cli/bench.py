@@ -47,7 +47,6 @@ LABELS: Final = {
     "cold": "cloudid, new token",
     "cached": "cloudid, known token",
 }
-COLUMNS: Final = ("what", "per_second", "microseconds", "p50", "p99", "spread")
 TIMEOUT: Final = 30.0
 
 
@@ -150,7 +149,7 @@ def _show(subject: Subject, figures: Mapping[str, Figure], processes: int, toget
 
 
 def sentence_of(per_core: float, together: float) -> str:
-    """What a person can use."""
+    """Return the figures as one sentence for people."""
     return (
         f"This machine verifies {per_core:,.0f} logins a second per core; "
         f"a fleet of {FLEET:,} machines boots in {max(0.1, FLEET / together):,.1f} s."
@@ -169,8 +168,7 @@ def _ask_service(url: str, role: str, token: str, seconds: float, connections: i
         raise Failed(f"{url} cannot be reached: {error}") from None
     if asked.refused:
         raise Failed(f"a login was refused after {asked.count}: {asked.refused}")
-    found = asked.as_json()
-    rate = float(found["per_second"])
+    found, rate = asked.as_json(), asked.per_second
     sentence = (
         f"The service answers {rate:,.0f} logins a second to {connections} clients; "
         f"a fleet of {FLEET:,} machines boots in {FLEET / rate:,.0f} s."
@@ -179,7 +177,7 @@ def _ask_service(url: str, role: str, token: str, seconds: float, connections: i
 
 
 def _key_set(place: str) -> str:
-    """The text of a key set. Raises `ValueError`."""
+    """Return the text of a key set. Raises `Unusable`, or `ValueError` if it is not text."""
     if place.startswith(("https://", "http://")):
         try:
             answer = web.send(HttpRequest("GET", place), TIMEOUT)
@@ -195,7 +193,7 @@ def _key_set(place: str) -> str:
 
 
 def _bounds(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The lists of a role."""
+    """Return the bounds of a role, from the values of `--bound`."""
     lists: dict[str, tuple[str, ...]] = {}
     for word in words:
         name, equals, value = word.partition("=")

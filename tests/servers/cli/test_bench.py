@@ -83,6 +83,7 @@ def test_a_recorded_token_is_verified_with_a_key_set(cloudid: Shell, subject: Su
         (("--jwt", "token"), "belong together"),
         (("--jwt", "token", "--jwks", "nowhere"), "nowhere cannot be read"),
         (("--jwt", "token", "--jwks", "token"), "it needs the claims"),
+        (("--jwt", "headless", "--jwks", "token"), "cannot be verified: Invalid header"),
         (("--jwt", "token", "--jwks", "token", "--bound", "nothing=1"), "the name of a bound"),
         (("--against", "http://127.0.0.1:1"), "needs --jwt and --role"),
         (("--against", "http://127.0.0.1:1", "--jwt", "token", "--role", "anybody"), "cannot be reached"),
@@ -92,7 +93,9 @@ def test_what_cannot_be_measured_is_named(
     arguments: tuple[str, ...], text: str, cloudid: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    claims = b'{"tid": "a", "iss": "b", "nbf": 1, "exp": 2}'
     Path("token").write_text(f"a.{urlsafe_b64encode(b'{}').decode()}.c")
+    Path("headless").write_text(f"a.{urlsafe_b64encode(claims).decode()}.c")
     ran = cloudid("bench", *QUICK, *arguments)
     assert ran.code
     assert text in ran.err
