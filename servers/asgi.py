@@ -25,7 +25,7 @@ def asgi_application(
     prefix: str = "",
     on_event: Callable[[Event], None] | None = None,
 ) -> AsgiApplication:
-    """The service as an ASGI application. Nothing is opened before its lifespan starts.
+    """Return the service as an ASGI application. Nothing is opened before its lifespan starts.
 
     `settings` is the path of a settings file, or a mapping with its tables; `init` of a server prepares its store.
     `dev_root_token` is for tests and for trying things out: everything is in memory, initialised with this root token,
@@ -41,17 +41,17 @@ def asgi_application(
 
 
 def application_of(set_up: SetUp, prefix: str = "", on_event: Callable[[Event], None] | None = None) -> AsgiApplication:
-    """An application over what it is given when it starts."""
+    """Return an application over the setup that it opens when it starts."""
     return AsgiApplication(opener(set_up, on_event), prefix)
 
 
 def opener(set_up: SetUp, on_event: Callable[[Event], None] | None = None) -> Open:
-    """What opens a service on the event loop that runs then."""
+    """Return what opens a service on the event loop that runs then."""
     return lambda: embedded(set_up, _open_host(), on_event)
 
 
 def _open_host() -> OpenHost:
-    """For the event loop that runs. Raises `SettingsError` if its packages are not installed."""
+    """Return what opens a host for the running event loop. Raises `SettingsError` if its packages are missing."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -39,7 +39,7 @@ PROXIES: Final = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
 
 @frozen
 class ServedProvider:
-    """A provider that answers over HTTP."""
+    """Describes a provider that answers over HTTP."""
 
     url: str
     closed_url: str
@@ -51,7 +51,7 @@ class ServedProvider:
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """All checks of calls to a provider, for `check_host`."""
+        """Return all checks of calls to a provider, for `check_host`."""
         calls = Calls(self.url, self.requests.__getitem__)
         return (*provider_checks(self.url, self.closed_url), *served_provider_checks(calls, self.untrusted_url))
 
@@ -97,7 +97,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """Clients may leave, or not trust the certificate."""
+        """Ignore clients that leave, or do not trust the certificate."""
 
 
 @contextmanager
@@ -132,7 +132,7 @@ def _served(provider: Provider, requests: Counter[str], certificate: Path | None
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
         def handle(self) -> None:
             try:

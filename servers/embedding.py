@@ -36,7 +36,7 @@ OpenHost: TypeAlias = Callable[[Store, Platform, Proxies], AbstractAsyncContextM
 
 
 def set_up_of(settings: Given | None, dev_root_token: str, provider: str) -> SetUp:
-    """What a server would be started with.
+    """Return what opens everything that a server is started with.
 
     Raises `ValueError` unless there is either settings or a token, and when `provider` is no address.
     """
@@ -56,7 +56,7 @@ def set_up_of(settings: Given | None, dev_root_token: str, provider: str) -> Set
 
 
 class Embedded(Opened):
-    """A service that was opened as the servers open it."""
+    """Answers requests with a service that was opened as the servers open it."""
 
     def __init__(self, app: App, host: Host, server: ServerSettings) -> None:
         super().__init__(host, server.body_timeout, server.write_timeout)
@@ -84,7 +84,7 @@ def _head_of(request: Request) -> Head:
 async def embedded(
     set_up: SetUp, open_host: OpenHost, on_event: Callable[[Event], None] | None = None
 ) -> AsyncIterator[Embedded]:
-    """A service with its background work, for as long as the block lasts. Raises what is `adapters.opened.EXPECTED`."""
+    """Run a service with its background work until the block ends. Raises what `adapters.opened.EXPECTED` lists."""
     with set_up() as setup:
         log, log_event = setup.open_log(adopts_libraries=False)
         async with open_host(setup.store, setup.platform, setup.proxies) as host:

@@ -36,7 +36,7 @@ ROOT_TOKEN: Final = "root"
 
 @frozen
 class Azure:
-    """A simulated Azure. `url` is its address, `world` what it has: tenant, subscriptions, machines, applications."""
+    """Simulates Azure at `url`. `world` is what it has: tenant, subscriptions, machines, applications."""
 
     url: str
     world: dict[str, Any] = field(repr=False)

@@ -15,7 +15,7 @@ __all__ = ["WsgiApplication", "application_of", "wsgi_application"]
 def wsgi_application(
     settings: Given | None = None, *, dev_root_token: str = "", provider: str = "", prefix: str = ""
 ) -> WsgiApplication:
-    """The service as a WSGI application. Nothing is opened before `start`, or the first request.
+    """Return the service as a WSGI application. Nothing is opened before `start`, or the first request.
 
     Takes and raises what `cloudid_servers.asgi.asgi_application` does. The service runs in a thread of its own.
     """
@@ -23,5 +23,5 @@ def wsgi_application(
 
 
 def application_of(set_up: SetUp, prefix: str = "") -> WsgiApplication:
-    """An application over what it is given when it starts."""
+    """Return an application over the setup that it opens when it starts."""
     return WsgiApplication(lambda: embedded(set_up, open_host), prefix)

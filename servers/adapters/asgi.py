@@ -26,11 +26,11 @@ AnyAsgi: TypeAlias = Callable[..., Awaitable[object]]
 """An application of a framework: each has types of its own for what it is called with."""
 
 TURNS: Final = 3
-"""Of the event loop: so many a server needs to report that the client of a request has left."""
+"""Turns of the event loop that a server needs to report that the client of a request has left."""
 
 
 class AsgiApplication:
-    """An ASGI 3 application over an opened service.
+    """Serves an opened service as an ASGI 3 application.
 
     A server that serves it alone opens and closes it. Applications that mount it enter its `lifespan`, because servers
     do not report their start and end to a mounted application.
@@ -129,7 +129,7 @@ class AsgiApplication:
         return True
 
     async def _live_around(self, application: AnyAsgi, scope: Scope, receive: Receive, send: Send) -> None:
-        """Be open for as long as another application is. The server learns of the end once both have ended."""
+        """Keep the service open while another application runs. The server learns of the end of both."""
         startup = await receive()
         unread, ended = [startup], list[Message]()
 
@@ -191,7 +191,7 @@ def _path_of(scope: Scope) -> str:
 
 
 class _Client:
-    """The client of one request, as an ASGI server shows it."""
+    """Reads from and writes to the client of one request, through an ASGI server."""
 
     def __init__(self, runtime: Runtime, receive: Receive, send: Send) -> None:
         self._runtime = runtime
@@ -202,7 +202,7 @@ class _Client:
         self._has_left = False
 
     async def receive(self) -> bytes:
-        """The next piece of the body; empty at its end. Raises `ConnectionResetError` if the client leaves before."""
+        """Return the next piece of the body; empty at its end. Raises `ConnectionResetError` if the client leaves."""
         while not self._is_body_whole:
             message = await self._receive()
             if message["type"] == "http.disconnect":
@@ -213,9 +213,9 @@ class _Client:
         return b""
 
     async def has_left(self) -> bool:
-        """Whether the server knows that the client has left. Call it when the body was read, and not after the answer.
+        """Return whether the server knows that the client has left. Call it after the body was read.
 
-        Servers tell the same of every client when the answer is written, which ends the task.
+        Do not call it after the answer: then servers report of every client that it has left, which ends the task.
         """
         if not self._is_listened_to:
             self._is_listened_to = True
@@ -230,7 +230,7 @@ class _Client:
         self._has_left = True
 
     async def send(self, response: Response, *, is_head: bool) -> None:
-        """Raises `OSError` if the client has left before an answer was written that must be given back then."""
+        """Write an answer. Raises `OSError` if the client left before it had one that must be given back then."""
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
         content = b"" if response.status in NO_CONTENT else response.body
         if response.status not in NO_LENGTH:

@@ -12,25 +12,25 @@ from cloudid_core import Response
 
 @frozen
 class Called:
-    """The answer to a call: its status, and its JSON document, `None` if it has none."""
+    """Has the answer to a call: its status, and its JSON document, or `None`."""
 
     status: int
     body: Any = field(default=None, repr=False)
 
     @property
     def is_done(self) -> bool:
-        """Whether the service did what it was called for."""
+        """Return whether the service did what it was called for."""
         return self.status < 400
 
     @property
     def data(self) -> dict[str, Any]:
-        """The member `data` of the document; empty if it has none."""
+        """Return the member `data` of the document; empty if it has none."""
         found = self.body.get("data") if isinstance(self.body, dict) else None
         return found if isinstance(found, dict) else {}
 
     @property
     def errors(self) -> list[str]:
-        """Why the service refused; empty if it did not."""
+        """Return why the service refused; empty if it did not."""
         return [] if self.is_done or not isinstance(self.body, dict) else list(self.body.get("errors", ()))
 
     @classmethod

@@ -35,7 +35,10 @@ _NOTHING_THERE: Final = b'{"errors":[]}'
 
 
 class Opened(ABC):
-    """An opened service. Requests have no body here, header names in lower case, and the peer as remote address."""
+    """Answers requests with an opened service.
+
+    Their heads have no body, header names in lower case, and the peer as remote address.
+    """
 
     def __init__(self, runtime: Runtime, body_timeout: float, write_timeout: float) -> None:
         self.runtime = runtime

@@ -32,7 +32,7 @@ OpenService: TypeAlias = Callable[[], Program[Service]]
 BODY_TIMEOUT: Final = 30.0
 WRITE_TIMEOUT: Final = 30.0
 END_SECONDS: Final = 5.0
-"""How long the end waits for answers that are being given back, and then for the store."""
+"""Seconds that the end waits for answers under way, and then for the store."""
 
 _NOTHING_GIVEN: Final = nullcontext()
 _LOG: Final = logging.getLogger("cloudid")
@@ -40,7 +40,7 @@ _LOG: Final = logging.getLogger("cloudid")
 
 
 class Hosted(Opened):
-    """An opened service on any host, with its background work."""
+    """Runs a service on any host, with its background work."""
 
     def __init__(self, service: Service, host: Host, runtime: Runtime) -> None:
         super().__init__(runtime, BODY_TIMEOUT, WRITE_TIMEOUT)

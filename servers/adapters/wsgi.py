@@ -32,11 +32,11 @@ PIECE: Final = 1 << 16
 """Bytes of a body that are read at once."""
 
 END_SECONDS: Final = 30.0
-"""How long `close` waits for the thread."""
+"""Seconds that `close` waits for the thread."""
 
 
 class WsgiApplication:
-    """A WSGI application over an opened service. Its threads may be many: each waits for its own request.
+    """Serves an opened service as a WSGI application. Each thread of the server waits for its own request.
 
     The service runs in a thread of its own, from `start` or the first request until `close` or the end of the process.
     A process that was forked from one with a running service opens its own.
@@ -113,13 +113,13 @@ class WsgiApplication:
 
 
 class Readable(Protocol):
-    """What `wsgi.input` is."""
+    """Has what `wsgi.input` needs."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class _Body:
-    """The body of a request, read piece by piece in the thread of its request."""
+    """Reads the body of a request piece by piece, in the thread of its request."""
 
     def __init__(self, environ: Mapping[str, Any], head: Request) -> None:
         self._input: Readable = environ["wsgi.input"]
@@ -153,7 +153,7 @@ def _answer_to(running: _Running, head: Request, body: _Body) -> Response:
 
 
 class _Running:
-    """An opened service in a thread with an event loop."""
+    """Runs an opened service in a thread with an event loop."""
 
     opened: Opened
 
@@ -222,7 +222,7 @@ def _settle(piece: Future[bytes], read: Callable[[], bytes]) -> None:
 
 
 class _Written:
-    """Whether an answer was written, as the thread of its request reports it."""
+    """Waits until the thread of a request reports whether its answer was written."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -246,7 +246,7 @@ class _Written:
 
 
 class _Answer:
-    """The body of an answer that gives something. Servers read it to its end once they have written it."""
+    """Iterates over the body of an answer that gives something. Servers exhaust it once they have written it."""
 
     def __init__(self, content: bytes, written: _Written) -> None:
         self._pieces: Iterator[bytes] = iter((content,))

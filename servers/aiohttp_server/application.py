@@ -30,7 +30,7 @@ Its parser in C goes by the last of several such headers, its parser in Python b
 def aiohttp_application(
     settings: Given | None = None, *, dev_root_token: str = "", provider: str = ""
 ) -> web.Application:
-    """The service as an application of aiohttp, to be served alone or added to another one.
+    """Return the service as an application of aiohttp, to be served alone or added to another one.
 
     Takes and raises what `cloudid_servers.asgi.asgi_application` does. The service is open between start-up and
     clean-up of the outermost application. One that cannot be opened raises `SettingsError`, `CloudidError` or
@@ -40,15 +40,15 @@ def aiohttp_application(
 
 
 def application_of(set_up: SetUp) -> web.Application:
-    """An application over what it is given when it starts."""
-    application, door = web.Application(), _Door(set_up)
-    application.cleanup_ctx.append(door.open)
-    application.router.add_route("*", "/{path:.*}", door.answer)
+    """Return an application over the setup that it opens when it starts."""
+    application, handler = web.Application(), _Handler(set_up)
+    application.cleanup_ctx.append(handler.open)
+    application.router.add_route("*", "/{path:.*}", handler.answer)
     return application
 
 
-class _Door:
-    """Where requests of aiohttp come in."""
+class _Handler:
+    """Answers requests that aiohttp has received."""
 
     _embedded: Embedded
 
@@ -75,7 +75,7 @@ class _Door:
 
 
 def _head(request: web.Request) -> Request:
-    """The head without the prefix that the application is added at."""
+    """Return the head without the prefix that the application is added at."""
     resource = request.match_info.route.resource
     assert resource is not None
     prefix = resource.canonical.removesuffix("/{path}")

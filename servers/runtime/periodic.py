@@ -52,5 +52,5 @@ class Periodic:
                 await self._runtime.wait(self._changed, min(left, LONGEST_SLEEP))
 
     def _seconds_left(self) -> float:
-        """Until the next round, by the clock that is further: the wall clock can be set back, and uptime can stop."""
+        """Return the time until the next round by the clock that is ahead: one can be set back, the other can stop."""
         return min(self._due - time.time(), self._due_on_uptime - time.monotonic())

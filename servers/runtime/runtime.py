@@ -21,15 +21,15 @@ class Event(Protocol):
 
 
 class Runtime(Protocol):
-    """The words. Whatever is started runs in the host's own scope and is cancelled when the host is closed."""
+    """Offers the words. Whatever is started runs in the host's own scope and is cancelled when the host is closed."""
 
     def new_event(self) -> Event: ...
 
     def note_batch(self, size: int, seconds: float) -> None:
-        """A batch of commits was written: metrics have it."""
+        """Measure a batch of commits that was written."""
 
     async def next_turn(self) -> None:
-        """Until everything that is ready now has run."""
+        """Wait until everything that is ready now has run."""
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run in the background. An `Exception` of `work` is logged, and nothing else comes of it."""
@@ -38,13 +38,13 @@ class Runtime(Protocol):
         """Call in a worker thread, and come back only when it has ended, even when cancelled."""
 
     async def wait(self, event: Event, seconds: float) -> None:
-        """Until the event is set, but no longer than so many seconds."""
+        """Wait until the event is set, but no longer than so many seconds."""
 
     async def in_time(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
-        """What the work answers. Raises `TimeIsUp` when it takes longer than so many seconds, and cancels it."""
+        """Return what the work returns. Raises `TimeIsUp` when it takes longer than so many seconds, and cancels it."""
 
     async def wait_readable(self, fd: int, seconds: float) -> bool:
-        """Whether the socket with this file descriptor can be read within so many seconds. One task may wait."""
+        """Return whether the socket with this descriptor can be read within so many seconds. One task may wait."""
 
     async def wait_writable(self, fd: int, seconds: float) -> bool:
-        """Whether the socket with this file descriptor can be written within so many seconds. One task may wait."""
+        """Return whether the socket with this descriptor can be written within so many seconds. One task may wait."""
