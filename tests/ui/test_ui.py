@@ -67,6 +67,8 @@ FAIL_NODES = STUB % "Promise.resolve(Response.json({ errors: ['the store is away
 HANG_NODES = (
     STUB % "new Promise((resolve) => { window.release = () => { window.fetch = real; resolve(Response.json({})); }; })"
 )
+EXPLAINED = "Response.json({ data: { verdict: 'admitted', codes: [], checks: [] } })"
+HANG_EXPLAIN = HANG_NODES.replace("sys/ha-status", "/explain").replace("Response.json({})", EXPLAINED)
 PASTE = """
 const { role, login } = document.querySelector("#why").elements;
 document.querySelector("#explanation").replaceChildren();
@@ -409,6 +411,20 @@ def test_explain_takes_the_names_of_the_machine_from_its_token(fresh: Browser) -
         assert fresh.find("#why [name=role]").get_attribute("value") == "web"
     explain(fresh, "web", "{")
     fresh.until("#explanation", "neither a token nor valid JSON")
+
+
+@pytest.mark.tools
+def test_an_explanation_that_comes_after_signing_out_is_not_shown(fresh: Browser) -> None:
+    fresh.sign_in()
+    fresh.until("#state", "healthy")
+    fresh.driver.execute_script(HANG_EXPLAIN)
+    explain(fresh, "web", "{}")
+    wait_until(lambda: fresh.driver.execute_script("return 'release' in window"))
+    fresh.click("#forget")
+    fresh.driver.execute_script("release()")
+    fresh.sign_in()
+    fresh.until("#nodes", "leads")
+    assert fresh.text("#explanation") == ""
 
 
 @pytest.mark.tools

@@ -433,6 +433,7 @@ function pasted(text) {
 async function explain() {
   const fields = Object.fromEntries([...new FormData(at("why"))].map(([key, value]) => [key, value.trim()]));
   const place = at("explanation");
+  const mine = session;
   let body;
   try {
     body = { ...pasted(fields.login), role: fields.role };
@@ -441,14 +442,15 @@ async function explain() {
   }
   try {
     const { data } = await ask(`${fields.mount.replace(/\/$/, "")}/explain`, body);
+    if (mine !== session) return;
     const kind = { admitted: "good", refused: "bad" }[data.verdict] ?? "warn";
-    const machine = ["subscription_id", "resource_group_name", "vm_name", "vmss_name", "resource_id"].filter((name) => body[name]);
+    const machine = FIELDS.filter((name) => body[name]);
     const lacks = data.verdict === "undecided" ? none("No check failed, but only Azure can decide some of them. Paste the machine's token to have them checked.") : null;
     place.replaceChildren(...[make("p", {}, pill(data.verdict, kind), " ", code(data.codes.join(", "))), lacks, advised(data.codes, names(fields)),
       machine.length ? make("p", { class: "soft" }, "Machine: ", machine.map((name) => body[name]).join(", ")) : null,
       ...checksOf(data.checks, "explained")].filter(Boolean));
   } catch (failure) {
-    place.replaceChildren(...[none(failure.status === 403 ? "Not permitted: explain needs update and sudo." : `Failed: ${failure.message}`),
+    if (mine === session) place.replaceChildren(...[none(failure.status === 403 ? "Not permitted: explain needs update and sudo." : `Failed: ${failure.message}`),
       advised(failure.codes, names(fields))].filter(Boolean));
   }
 }
@@ -515,12 +517,13 @@ async function showCloud() {
 
 const ACTIONS = {
   "log-in": async () => {
+    const mine = session;
     const machine = machines.find(({ name }) => name === at("machine").value);
     const query = "api-version=2018-02-01&resource=https://management.azure.com/";
     const identity = await askCloud(`machines/${machine.name}/metadata/identity/oauth2/token?${query}`);
     const login = { role: "web", ...pasted(identity.access_token) };
     const { auth } = await ask("auth/cloud/login", login, "POST", "");
-    machineToken = auth.client_token;
+    if (mine === session) machineToken = auth.client_token;
     return `${machine.name} is logged in for ${span(auth.lease_duration)}, with the policies ${auth.policies.join(", ")}.`;
   },
   issue: async () => {
@@ -535,10 +538,13 @@ const ACTIONS = {
 };
 for (const [id, work] of Object.entries(ACTIONS)) {
   at(id).addEventListener("click", async () => {
+    const mine = session;
     at(id).disabled = true;
     try {
-      at("happened").textContent = await work();
+      const text = await work();
+      if (mine === session) at("happened").textContent = text;
     } catch (failure) {
+      if (mine !== session) return;
       const text = failure.codes?.length ? `${failure.message} (${failure.codes.join(", ")})` : failure.message;
       at("happened").replaceChildren(...[none(text), advised(failure.codes ?? [], { mount: "cloud", role: "reader" })].filter(Boolean));
     } finally {
