@@ -23,10 +23,9 @@ from attrs import define, frozen
 
 from cloudid_core.effects import HttpRequest, HttpResponse
 from cloudid_core.provider.calls import CLIENT_REQUEST_IDS
-from cloudid_servers import web
 from cloudid_servers.provider_simulator import Simulator
+from cloudid_servers.provider_simulator.server import fetch_over_http
 from cloudid_servers.transcripts.evidence import ANY, CONTENT_TYPES, Exchange, Shape, exchanges, find, shape_of
-from tests.waiting import PATIENCE
 
 APIS: Final = ("graph", "arm", "login")
 COMMON: Final = {"graph": ("request-id",), "arm": ("x-ms-request-id", "x-ms-correlation-request-id"), "login": ()}
@@ -92,7 +91,10 @@ class Replay(ThreadingHTTPServer):
         self._thread.start()
 
     def _fetch(self, url: str) -> HttpResponse:
-        return web.send(HttpRequest("GET", url.replace(ISSUER, self.product)), PATIENCE, through_proxies=False)
+        """GET a document of the product's issuer. `OSError` for every other host: no name is looked up."""
+        if not self.product or not url.startswith(f"{ISSUER}/"):
+            raise OSError(f"{url} is not a document of the product's issuer")
+        return fetch_over_http(url.replace(ISSUER, self.product, 1))
 
     def close(self) -> None:
         self.shutdown()

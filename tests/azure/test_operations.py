@@ -352,6 +352,7 @@ def test_everything_that_is_recorded_of_a_tenant_is_in_the_tables(tmp_path: Path
         lines: list[dict[str, Any]] = []
         steps, is_gone = record(tenant, tmp_path / "store", lines.append, host.url)
         assert (steps["credentials"], steps["machine"], is_gone) == (200, 200, True)
+        assert steps["federated credential"] == 502, "Azure does not find the documents of the issuer"
         assert (host.unknown, host.untold) == ([], [])
         assert list(unlike_the_tables(lines)) == []
         assert host.simulator.ledger.alive() == []
