@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from typing import Any
 
@@ -10,11 +9,10 @@ import pytest
 
 from cloudid_core import Request, Secret, Settings, initialise, open_service, run_now
 from cloudid_core.clouds import CLOUDS, Cloud
-from cloudid_core.testing import check_host_now, provider_checks
+from cloudid_core.testing import check_host_now
+from cloudid_servers.conformance import served_provider
 from cloudid_servers.provider_simulator import Simulator, start
 from tests.pages.blocks import python_of
-
-from .opened import serving
 
 BLOCKS = python_of("docs/how-to/recipes.md")[:2]
 
@@ -32,12 +30,11 @@ def test_the_code_runs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_host_conforms(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     exec(BLOCKS[0], names)
-    host = names["ScriptHost"]()
-    check_host_now(host)
-    with serving() as url, socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # taken, but nobody listens
-        check_host_now(host, provider_checks(url, f"http://127.0.0.1:{closed.getsockname()[1]}"))
-    host.http.close()
+    with served_provider() as provider:
+        host = names["ScriptHost"]()
+        check_host_now(host)
+        check_host_now(host, provider.checks)
+        host.http.close()
 
 
 def test_a_machine_logs_in(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 from types import ModuleType
 from typing import Any, Final
@@ -12,10 +11,10 @@ import httpx
 import pytest
 from attrs import evolve
 
-from cloudid_core.testing import check_host, provider_checks
+from cloudid_core.testing import CHECKS, check_host
+from cloudid_servers.conformance import served_provider
 from cloudid_servers.provider_simulator import Simulator, start
 from cloudid_servers.settings.settings import clouds_at
-from tests.hosts.opened import serving
 from tests.pages.blocks import blocks_of
 from tests.waiting import PATIENT
 
@@ -48,11 +47,9 @@ def test_the_server_is_short() -> None:
 
 def test_its_host_conforms(page: dict[str, Any]) -> None:
     async def scenario() -> None:
-        async with page["open_host"]() as host:
-            await check_host(host)
-            with serving() as url, socket.socket() as closed:
-                closed.bind(("127.0.0.1", 0))  # taken, but nobody listens
-                await check_host(host, provider_checks(url, f"http://127.0.0.1:{closed.getsockname()[1]}"))
+        with served_provider() as provider:
+            async with page["open_host"]() as host:
+                await check_host(host, [*CHECKS, *provider.checks])
 
     asyncio.run(scenario())
 
