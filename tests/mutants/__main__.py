@@ -93,6 +93,8 @@ def in_processes(works: Mapping[Key, Callable[[], Result]], at_once: int) -> Ite
             file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed when the process has ended
             running[_forked(work, file)] = key, file, time.monotonic()
         process, status = os.wait()
+        if process not in running:
+            continue  # a child of another test in this process
         key, file, began = running.pop(process)
         with file:
             file.seek(0)

@@ -48,8 +48,8 @@ def test_a_mutant_differs_in_one_place(number: int) -> None:
 
 
 def test_every_package_names_modules_and_every_folder_of_tests_exists() -> None:
-    assert all(paths_of(package) for package in PACKAGES)
-    assert all((ROOT / folder).is_dir() for folder in TESTS)
+    assert [package for package in PACKAGES if not paths_of(package)] == []
+    assert [folder for folder in TESTS if not (ROOT / folder).is_dir()] == []
 
 
 def test_a_mutant_takes_effect_on_what_the_collector_does_not_list(tmp_path: Path) -> None:
