@@ -34,7 +34,6 @@ from tests.waiting import PATIENT, wait_until
 
 SERVER: Final = '[server]\nlisten = "127.0.0.1:0"\nstore = "store.sqlite"\nkey_file = "key"\n'
 CREDS: Final = "cloud/creds/existing"
-MOST_STEPS: Final = 2
 UNVERIFIED: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 UNVERIFIED.check_hostname = False
 UNVERIFIED.verify_mode = ssl.CERT_NONE
@@ -148,7 +147,7 @@ class Night:
         httpx.post(f"{self.cloud}/simulator/faults", json=rules, **REQUEST).raise_for_status()
 
     def calls_operator(self) -> bool:
-        """Whether a client was refused, or whoever watches health of this server sees that something is wrong."""
+        """Return whether a client was refused, or health of this server shows that something is wrong."""
         if self.server is None or self.is_refused:
             return True
         try:
@@ -229,7 +228,7 @@ class Breakage:
         return found
 
     def find(self, night: Night) -> Found:
-        """Look at status, then at the log. Nothing is looked at twice."""
+        """Look at status, then at the log. Raise `AssertionError` if neither has both cause and fix."""
         looks: Mapping[str, Callable[[], list[str]]] = {"status": night.status, "log": night.entries}
         shown: list[str] = []
         for step, (place, look) in enumerate(looks.items(), 1):
