@@ -10,7 +10,6 @@ from attrs import evolve
 from msgspec.structs import replace
 
 from cloudid_core.audit.device import ADMITTED, Decision
-from cloudid_core.auth_method.checks import CHECKS
 from cloudid_core.auth_method.claims import TOKEN_TYPES, Claims
 from cloudid_core.auth_method.decision import NO_FACTS, Case, Facts, Needs, Trust, Verified, admit, plan_of
 from cloudid_core.auth_method.explanation import FAILED, REFUSED, UNDECIDED, explanation_of
@@ -127,13 +126,6 @@ def test_an_identity_that_could_not_be_read_fails_with_its_own_code() -> None:
     told = explanation_of(case(role, facts=Facts(machine=unread)))
     assert told.failures == (Code.PROVIDER_PERMISSION_DENIED,)
     assert [check.name for check in told.checks if check.verdict == FAILED] == ["machine_identity"]
-
-
-def test_every_code_of_the_decision_has_one_row() -> None:
-    """Or two of one name, of which a login meets one."""
-    codes = {check.name: check.code for check in CHECKS}
-    assert len(set(codes.values())) == len(codes)
-    assert all(codes[check.name] is check.code for check in CHECKS)
 
 
 SUBSCRIPTIONS = (SUBSCRIPTION, "50b50000-0000-4000-8000-00000000000b")
