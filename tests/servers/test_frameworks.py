@@ -102,7 +102,7 @@ def test_the_program_serves_both_applications_and_stops(program: str, by: str, p
             [sys.executable, "-m", module, *options], cwd=folder, env=environment, stdout=output, stderr=output
         )
     try:
-        wait_until(lambda: is_answered(f"{url}/hello", process))
+        wait_until(lambda: is_answered(f"{url}/hello", process, log))
         assert "Hello!" in httpx.get(f"{url}/hello", **PATIENT).text
         token = (folder / "root-token").read_text()
         own = httpx.get(f"{url}/cloudid/v1/auth/token/lookup-self", headers={"X-Vault-Token": token}, **PATIENT)
@@ -116,8 +116,8 @@ def test_the_program_serves_both_applications_and_stops(program: str, by: str, p
     assert "not handed over" not in log.read_text()
 
 
-def is_answered(url: str, process: subprocess.Popen[bytes]) -> bool:
-    assert process.poll() is None, "the server has ended"
+def is_answered(url: str, process: subprocess.Popen[bytes], log: Path) -> bool:
+    assert process.poll() is None, log.read_text()
     try:
         return httpx.get(url, **PATIENT).status_code == 200
     except httpx.TransportError:

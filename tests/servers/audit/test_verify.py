@@ -141,7 +141,7 @@ def test_a_chain_of_a_killed_process_is_attested_by_the_next_one() -> None:
 
 
 def test_a_checkpoint_that_was_signed_after_another_process_had_looked_is_genuine() -> None:
-    """Nobody else can have added it."""
+    """No one else can have added it."""
     lines = written(Chain(DEVICE, "c1", "host:1"), 2, closes=False)
     seen = Head("c1", len(lines) - 1, sha256(lines[-2].removesuffix(b"\n")).hexdigest())
     lines += written(Chain(DEVICE, "c2", "host:2", seen), 2)

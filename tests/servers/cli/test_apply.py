@@ -200,7 +200,7 @@ def test_a_rotated_secret_survives_a_restart_a_reload_and_the_folder(
 
         (tmp_path / "secret").write_text("wrong")
         shown = operator("apply", folder)
-        assert (shown.code, "--replace-root-secret replaces it" in shown.err) == (3, True)
+        assert (shown.code, "--replace-root-secret replaces it" in shown.err) == (3, True), shown.err
         assert log_in(server) == 200
         assert operator("apply", folder, "--replace-root-secret").code == 0
         with deployment.client(server) as client:
@@ -248,7 +248,7 @@ def test_only_what_the_folder_made_is_removed(site: Site, operator: Shell, fill:
     assert (shown.code, removed[0]) == (3, "auth/token/roles/prune")
     assert not {"sys/auth/prune", "sys/policies/acl/before"} & {*removed}
     told = operator("apply", folder)
-    assert (told.code, "--prune deletes them" in told.err) == (0, True)
+    assert (told.code, "--prune deletes them" in told.err) == (0, True), told.err
 
     assert operator("apply", folder, "--prune").code == 0
     assert operator("apply", folder, "--prune").json == []

@@ -50,7 +50,7 @@ def test_a_token_that_is_not_admitted_is_not_measured(subject: Subject, tmp_path
     jwks.write_text(subject.jwks)
     other = "0a5cf0a6-3b7e-4b0f-8a56-000000000000"
     ran = cloudid("bench", *QUICK, "--jwt", str(token), "--jwks", str(jwks), "--bound", f"group_ids={other}")
-    assert (ran.code, "cannot be verified" in ran.err) == (1, True)
+    assert (ran.code, "cannot be verified" in ran.err) == (1, True), ran.err
 
 
 def test_the_command_shows_rates_percentiles_and_one_sentence(cloudid: Shell, tmp_path: Path) -> None:

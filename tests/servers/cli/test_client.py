@@ -635,7 +635,7 @@ def test_status_shows_what_needs_an_operator(site: Site, cloudid: Shell) -> None
 
 def test_a_service_that_does_not_answer(cloudid: Shell) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # but nobody listens
+        taken.bind(("127.0.0.1", 0))  # but nothing listens
         shown = cloudid("status", "--address", f"http://127.0.0.1:{taken.getsockname()[1]}")
     assert (shown.code, shown.out) == (1, "")
     assert shown.err.startswith("error: the service cannot be reached: Connection refused\nfix: ")
@@ -649,13 +649,13 @@ def test_a_certificate_that_is_not_trusted_is_told_with_the_variable(cloudid: Sh
         "cloudid_servers.cli", "serve", "--dev", "--settings", str(settings), "--listen", "127.0.0.1:0"
     ) as server:
         shown = cloudid("status", "--address", server.url)
-        assert (shown.code, "CLOUDID_CACERT" in shown.err) == (1, True)
+        assert (shown.code, "CLOUDID_CACERT" in shown.err) == (1, True), shown.err
         shown = cloudid("status", "--address", server.url.replace("https", "http"))
-        assert (shown.code, "must begin with https://" in shown.err) == (1, True)
+        assert (shown.code, "must begin with https://" in shown.err) == (1, True), shown.err
         cloudid.set(CLOUDID_CACERT=str(tmp_path / "cert.pem"))
         assert cloudid("status", "--address", server.url).code == 0
         shown = cloudid("status", "--address", server.url.replace("127.0.0.1", "localhost"))
-        assert (shown.code, "use an address that is in the certificate" in shown.err) == (1, True)
+        assert (shown.code, "use an address that is in the certificate" in shown.err) == (1, True), shown.err
 
 
 def test_a_certificate_that_has_expired_is_told_as_such(cloudid: Shell, tmp_path: Path) -> None:

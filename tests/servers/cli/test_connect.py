@@ -182,4 +182,4 @@ def test_permissions_that_a_service_invents_are_not_granted(cloudid: Shell) -> N
 @pytest.mark.parametrize("features", [(), ("roles",), ("nothing of the kind",)])
 def test_features_are_named_so_that_one_is_meant(site: Site, cloudid: Shell, features: tuple[str, ...]) -> None:
     shown = cloudid(*words(site, "cloud", *features))
-    assert (shown.code, "; reconcile" in shown.err) == (2, True)
+    assert (shown.code, "; reconcile" in shown.err) == (2, True), shown.err

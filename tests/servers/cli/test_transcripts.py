@@ -106,7 +106,7 @@ def test_a_tenant_that_refuses_everything_is_told(site: Site, cloudid: Shell, tm
     (tmp_path / "secret").write_text("wrong")
     words = [f"--{name.replace('_', '-')}={value}" for name, value in fields.items()]
     shown = cloudid("connect", "azure", *words, "--record", str(tmp_path / "t"), "--provider", site.cloud.url)
-    assert (shown.code, "no credentials could be issued" in shown.err) == (1, True)
+    assert (shown.code, "no credentials could be issued" in shown.err) == (1, True), shown.err
     assert {line["status"] for line in read(tmp_path / "t")} >= {401}
 
 
@@ -214,4 +214,4 @@ def test_recording_needs_to_know_where(cloudid: Shell) -> None:
     names = ("tenant", "subscription", "resource-group", "client-id", "client-secret")
     place = [word for name in names for word in (f"--{name}", "x")]
     shown = cloudid("connect", "azure", "--record", "t", *place, "--provider", "nowhere")
-    assert (shown.code, "--provider must be a URL" in shown.err) == (2, True)
+    assert (shown.code, "--provider must be a URL" in shown.err) == (2, True), shown.err

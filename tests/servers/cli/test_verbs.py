@@ -146,7 +146,7 @@ def test_help_about_a_path_is_the_services(operator: Shell) -> None:
 def test_public_paths_need_no_token(cloudid: Shell) -> None:
     assert cloudid("read", "sys/health", "--field", "sealed").out == "false\n"
     shown = cloudid("read", "cloud/config")
-    assert (shown.code, "cloudid login --role" in shown.err) == (1, True)
+    assert (shown.code, "cloudid login --role" in shown.err) == (1, True), shown.err
 
 
 @pytest.mark.parametrize(

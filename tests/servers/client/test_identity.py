@@ -222,7 +222,7 @@ def test_a_pod_that_cannot_prove_itself_says_why(
 
 def test_nobody_answers() -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # but nobody listens
+        taken.bind(("127.0.0.1", 0))  # but nothing listens
         outcomes = tried({"AZURE_POD_IDENTITY_AUTHORITY_HOST": f"http://127.0.0.1:{taken.getsockname()[1]}"})
     assert outcomes["vm"] == "Connection refused"
 
@@ -232,7 +232,7 @@ def test_only_the_usual_metadata_service_is_probed_before_it_is_asked(
 ) -> None:
     """Elsewhere no machine answers at its address, and a request would wait long for that to be known."""
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # but nobody listens
+        taken.bind(("127.0.0.1", 0))  # but nothing listens
         monkeypatch.setattr(identity, "METADATA_ADDRESS", f"http://127.0.0.1:{taken.getsockname()[1]}")
         assert tried({})["vm"] == "no response from 127.0.0.1: this is not an Azure VM"
         assert found(site.of_vm()).kind == "vm"
