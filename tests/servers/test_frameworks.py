@@ -7,6 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -25,6 +27,7 @@ PROGRAMS: Final = {
     for block in blocks_of("docs/how-to/embed.md", "python")
     if block.marks.get("file", "").startswith(("with_", "app"))
 }
+PAGE: Final = (ROOT / "docs/how-to/embed.md").read_text()
 COMMANDS: Final = {
     "uvicorn": ("uvicorn", "--http", "h11", "--port", "{port}", "{program}:app"),
     "hypercorn": ("hypercorn", "--bind", "127.0.0.1:{port}", "{program}:app"),
@@ -74,6 +77,21 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_table_of_the_page_says_where_its_programs_run() -> None:
     assert set(PROGRAMS) == set(RUNS)
+    header, *rows = (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| ")
+    )
+    shown = {
+        f"with_{framework.lower()}": {server for server, cell in zip(header[1:], cells, strict=True) if cell == "yes"}
+        for names, *cells in rows
+        for framework in names.split(", ")
+    }
+    shown["app"] = shown.pop("with_fastapi")
+    names = {"hypercorn": "hypercorn on asyncio"}
+    run = {
+        program: {names.get(server, server) for server in (by.removesuffix(" for WSGI") for by in servers)}
+        for program, servers in RUNS.items()
+    }
+    assert shown == {program: servers for program, servers in run.items() if servers != {"aiohttp"}}
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
@@ -95,25 +113,31 @@ def test_the_program_serves_both_applications_and_stops(program: str, by: str, p
     (folder / f"{program}.py").write_text(PROGRAMS[program] + (MADE if by == "aiohttp" else ""))
     port = free_port()
     module, *options = (word.format(port=port, program=program) for word in COMMANDS[by])
-    url, log = f"http://127.0.0.1:{port}", folder / "log"
-    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", module, *options], cwd=folder, env=environment, stdout=output, stderr=output
-        )
-    try:
-        wait_until(lambda: is_answered(f"{url}/hello", process, log))
+    url = f"http://127.0.0.1:{port}"
+    with started([sys.executable, "-m", module, *options], folder, f"{url}/hello") as log:
         assert "Hello!" in httpx.get(f"{url}/hello", **PATIENT).text
         token = (folder / "root-token").read_text()
         own = httpx.get(f"{url}/cloudid/v1/auth/token/lookup-self", headers={"X-Vault-Token": token}, **PATIENT)
         assert own.json()["data"]["policies"] == ["root"]
         assert httpx.get(f"{url}/cloudid/v1/auth/token/lookup-self", **PATIENT).status_code == 403
         assert httpx.get(f"{url}/elsewhere", **PATIENT).status_code == 404
+    assert "Traceback" not in log.read_text()
+    assert "not handed over" not in log.read_text()
+
+
+@contextmanager
+def started(command: list[str], folder: Path, url: str) -> Iterator[Path]:
+    """Run a server in a folder that has its program, from its first answer on; the path of what it prints."""
+    log = folder / "log"
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
+    try:
+        wait_until(lambda: is_answered(url, process, log))
+        yield log
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(PATIENCE)
-    assert "Traceback" not in log.read_text()
-    assert "not handed over" not in log.read_text()
 
 
 def is_answered(url: str, process: subprocess.Popen[bytes], log: Path) -> bool:

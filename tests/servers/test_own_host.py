@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
@@ -15,10 +17,13 @@ from cloudid_core.testing import CHECKS, check_host
 from cloudid_servers.conformance import served_provider
 from cloudid_servers.provider_simulator import Simulator, start
 from cloudid_servers.settings.settings import clouds_at
+from cloudid_servers.stores.postgres.temporary import free_port
 from tests.pages.blocks import blocks_of
+from tests.pages.runner import commands
 from tests.waiting import PATIENT
 
 from .story import RESOURCE, login_form
+from .test_frameworks import started
 
 PAGES: Final = ("write-a-host", "serve-with-a-host")
 BLOCKS: Final = {
@@ -43,6 +48,22 @@ def page(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_the_server_is_short() -> None:
     """What every server needs is in the adapter."""
     assert sum(bool(line.strip()) for line in BLOCKS["own_server.py"].splitlines()) <= 12
+
+
+def test_the_commands_of_the_page_start_the_server(tmp_path: Path) -> None:
+    """All but that of pip: the adapters need no package beyond those of the core."""
+    for name, text in BLOCKS.items():
+        (tmp_path / name).write_text(text)
+    [block] = blocks_of("docs/how-to/serve-with-a-host.md", "console")
+    _, variables, serve = (command.text for command in commands(block))
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/v1"
+    path = f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH"
+    script = f"{path}\n{variables}\nexec {serve} --port {port}"
+    with started(["bash", "-c", script], tmp_path, f"{url}/sys/health") as log:
+        own = httpx.get(f"{url}/auth/token/lookup-self", headers={"X-Vault-Token": "root"}, **PATIENT)
+        assert own.json()["data"]["policies"] == ["root"]
+    assert "Traceback" not in log.read_text()
 
 
 def test_its_host_conforms(page: dict[str, Any]) -> None:
