@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+import httpx
 import trio
 import uvicorn
 from aiohttp import web
@@ -17,7 +18,7 @@ from hypercorn.asyncio import serve as serve_on_asyncio
 from hypercorn.config import Config
 from hypercorn.trio import serve as serve_on_trio
 
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, PATIENT
 
 CLUSTER_ROUND_INTERVAL: Final = 0.02
 
@@ -133,3 +134,13 @@ def served(by: str, application: Any) -> Iterator[str]:
             thread.join(PATIENCE)
     for failure in failures:
         raise failure
+
+
+def port_of(url: str) -> int:
+    return int(url.rpartition(":")[2])
+
+
+def counted(url: str, what: str) -> int:
+    """How often the service of tests at this address was asked for something."""
+    count: int = httpx.get(f"{url}/count?{what}", **PATIENT).json()["count"]
+    return count

@@ -28,7 +28,7 @@ from cloudid_servers.wsgi import application_of, wsgi_application
 from tests.waiting import PATIENCE, PATIENT, wait_until
 
 from .fake_server import BODY_LIMIT, FakeService, setup_of
-from .foreign import served
+from .foreign import counted, port_of, served
 from .running import ROOT as REPOSITORY
 from .running import Client, Gate, status
 from .story import ROOT
@@ -88,17 +88,8 @@ def adapted(by: str, service: FakeService | None = None) -> Iterator[str]:
         yield url
 
 
-def counted(url: str, what: str) -> int:
-    count: int = httpx.get(f"{url}/count?{what}", **PATIENT).json()["count"]
-    return count
-
-
 def post(path: str, *headers: str) -> bytes:
     return "".join(f"{line}\r\n" for line in (f"POST {path} HTTP/1.0", "host: a", *headers)).encode() + b"\r\n"
-
-
-def port_of(url: str) -> int:
-    return int(url.rpartition(":")[2])
 
 
 @every_adapter

@@ -31,7 +31,7 @@ from cloudid_servers.ui import Page
 from tests.waiting import PATIENT, wait_until
 
 from .fake_server import BODY_LIMIT, setup_of
-from .foreign import SERVERS, served
+from .foreign import SERVERS, counted, port_of, served
 from .running import Client, Gate, body, status
 from .story import ROOT, tell
 
@@ -57,15 +57,6 @@ def mounted(by: str, setup: Setup | None = None) -> Any:
     application = Starlette(lifespan=ours.lifespan)
     application.mount(PREFIX, ours)
     return application
-
-
-def port_of(url: str) -> int:
-    return int(url.rpartition(":")[2])
-
-
-def counted(url: str, what: str) -> int:
-    count: int = httpx.get(f"{url}{PREFIX}/count?{what}", **PATIENT).json()["count"]
-    return count
 
 
 def request(path: str, *headers: str) -> bytes:
@@ -179,9 +170,9 @@ def test_a_body_without_sense_is_no_error_of_ours(by: str) -> None:
 @every_server
 def test_background_work_runs_and_is_woken(by: str) -> None:
     with served(by, mounted(by)) as url:
-        wait_until(lambda: counted(url, "tick") == counted(url, "upkeep") == 1)
+        wait_until(lambda: counted(f"{url}{PREFIX}", "tick") == counted(f"{url}{PREFIX}", "upkeep") == 1)
         httpx.get(f"{url}{PREFIX}/visit", **PATIENT)
-        wait_until(lambda: counted(url, "tick") == 2)
+        wait_until(lambda: counted(f"{url}{PREFIX}", "tick") == 2)
 
 
 @every_server
@@ -192,7 +183,7 @@ def test_an_answer_whose_client_has_left_is_given_back(by: str, tmp_path: Path) 
             client.send(request(f"/holds?{tmp_path}", "content-length: 0"))
             gate.wait_for(1)
         gate.open()
-        wait_until(lambda: counted(url, "undelivered-a-lease") == 1)
+        wait_until(lambda: counted(f"{url}{PREFIX}", "undelivered-a-lease") == 1)
 
 
 @every_server
@@ -201,7 +192,7 @@ def test_an_answer_whose_client_leaves_amid_it_is_given_back(by: str) -> None:
         with Client(port_of(url)) as client:
             client.send(request("/holds-much", "content-length: 0"))
             assert client.socket.recv(1)
-        wait_until(lambda: counted(url, "undelivered-a-lease") == 1)
+        wait_until(lambda: counted(f"{url}{PREFIX}", "undelivered-a-lease") == 1)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +201,7 @@ def test_an_answer_whose_client_leaves_amid_it_is_given_back(by: str) -> None:
 def test_an_answer_that_nobody_reads_is_given_back(by: str) -> None:
     with served(by, mounted(by, setup_of("write_timeout=100ms"))) as url, Client(port_of(url)) as client:
         client.send(request("/holds-much", "content-length: 0"))
-        wait_until(lambda: counted(url, "undelivered-a-lease") == 1)
+        wait_until(lambda: counted(f"{url}{PREFIX}", "undelivered-a-lease") == 1)
 
 
 @every_server
@@ -219,7 +210,7 @@ def test_an_answer_that_is_read_is_not_given_back(by: str, tmp_path: Path) -> No
     with served(by, mounted(by)) as url, httpx.Client(**PATIENT) as client:
         for _ in range(3):
             assert client.post(f"{url}{PREFIX}/holds?{tmp_path}").status_code == 200
-        assert counted(url, "undelivered-a-lease") == 0
+        assert counted(f"{url}{PREFIX}", "undelivered-a-lease") == 0
 
 
 @every_server
