@@ -174,7 +174,7 @@ class _Running:
             async with open_service() as self.opened:
                 self._ready.set_result(None)
                 await self._end.wait()
-        except Exception as error:
+        except BaseException as error:  # also SystemExit of a program of the embedder, or `start` waits forever
             if self._ready.done():
                 raise
             self._ready.set_exception(error)

@@ -217,6 +217,15 @@ def test_a_service_that_cannot_be_opened_says_why_and_can_be_opened_later(tmp_pa
     application.close()
 
 
+def test_a_program_that_exits_ends_the_start() -> None:
+    async def exits() -> Any:
+        raise SystemExit("the key is missing")
+
+    application = wsgi_adapter(lambda: on_asyncio.open_host(InMemory(), Platform()), exits)
+    with pytest.raises(SystemExit, match="the key is missing"):
+        application.start()
+
+
 def environ(path: str, **more: Any) -> dict[str, Any]:
     return {"REQUEST_METHOD": "GET", "PATH_INFO": path, "wsgi.input": io.BytesIO(), **more}
 
