@@ -344,7 +344,7 @@ def test_requests_of_a_source_wait_in_their_order_and_others_do_not(runtime: str
 
 
 @pytest.mark.parametrize("runtime", ["trio", "asyncio"])
-def test_a_source_that_asks_seldom_never_waits(runtime: str) -> None:
+def test_a_source_that_asks_rarely_never_waits(runtime: str) -> None:
     async def scenario(host: Host) -> None:
         turns = Turns(host)
         for _ in range(100):

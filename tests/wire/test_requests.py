@@ -262,7 +262,7 @@ def test_fields_that_do_not_count_are_told(furnished: Installation, body: bytes,
     assert (told(response)["warnings"] if response.body else None) == warnings
 
 
-def test_a_field_of_the_form_that_the_path_overrules_is_told_too(furnished: Installation) -> None:
+def test_a_field_of_the_form_that_the_path_overrules_is_in_a_warning_too(furnished: Installation) -> None:
     response = send(furnished, "POST", "sys/leases/revoke/cloud/creds/web/1", b'{"lease_id": "another"}')
     (warning,) = told(response)["warnings"]
     assert warning.startswith("Endpoint replaced the value of these parameters")
