@@ -20,7 +20,7 @@ PAGES: Final = tuple(sorted(path for path in files_of_the_repository() if path.s
 OF_OTHERS: Final = frozenset(
     {"tls_config", "ETag", "ModifyIndex", "OTEL_TRACES_SAMPLER"}
     | {"VaultAuth", "VAULT_JWT_FILE", "VAULT_TOKEN_FILE", "kubernetes_role"}
-    | {"ConsistentRead", "TransactItems"}
+    | {"ConsistentRead", "TransactItems", "X_Forwarded_For"}
 )
 """Words of other programs that pages show."""
 

@@ -12,7 +12,7 @@ from cloudid_core import Request, Response
 
 from ..http_rules import NO_CONTENT, NO_LENGTH, joined
 from ..runtime import Runtime
-from .calls import Called
+from .calls import NO_CALLER, Called, Caller
 from .dependency import required
 from .opened import EXPECTED, Open, Opened
 from .paths import checked_prefix, path_in, without_prefix
@@ -79,18 +79,24 @@ class AsgiApplication:
 
         return both
 
-    async def call(self, method: str, path: str, body: object = None, *, token: str = "") -> Called:
+    async def call(
+        self, method: str, path: str, body: object = None, *, token: str = "", caller: Caller = NO_CALLER
+    ) -> Called:
         """Call the service from the application that it is embedded in, without a connection.
 
-        `path` is below `/v1/`, and `body` becomes JSON. Raises `RuntimeError` if the service is not open.
+        `path` is below `/v1/`, and `body` becomes JSON. `caller`: for whom, as quotas, audit devices and tokens with
+        `token_bound_cidrs` see it. Raises `RuntimeError` if the service is not open.
         """
-        return await self._service().call(method, path, body, token=token)
+        return await self._service().call(method, path, body, token=token, caller=caller)
 
     def require(self, path: str, capability: str) -> Callable[[Any], Awaitable[list[str]]]:
         """Return a dependency of FastAPI that admits callers whose token has a capability at a path.
 
         The token is in `X-Vault-Token` or `Authorization: Bearer`. Without a valid token, the answer is 401; without
-        the capability, 403. The dependency returns all capabilities of the token at the path.
+        the capability, 403. The dependency returns all capabilities of the token at the path. The check is a request of
+        the token: it needs `update` at `sys/capabilities-self`, which the policy `default` grants.
+
+        Raises `ValueError` for a path or a capability that no policy can grant.
         """
         return required(self.call, path, capability)
 
@@ -225,9 +231,8 @@ class _Client:
         return self._has_left
 
     async def _listen(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self._has_left = True
+        # Once. The body is whole, so servers have nothing else to report, and middleware may repeat the body forever.
+        self._has_left = (await self._receive())["type"] == "http.disconnect"
 
     async def send(self, response: Response, *, is_head: bool) -> None:
         """Write an answer. Raises `OSError` if the client left before it had one that must be given back then."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from attrs import field, frozen
 from msgspec import json
@@ -11,11 +12,27 @@ from cloudid_core import Response
 
 
 @frozen
+class Caller:
+    """Names the client for whom the application calls the service."""
+
+    address: str = ""
+    """The IP address of the peer."""
+    forwarded_for: str = ""
+    """Its header X-Forwarded-For, which counts if the peer is one of `trusted_proxies`."""
+
+
+NO_CALLER: Final = Caller()
+"""For calls that the application makes for itself."""
+
+
+@frozen
 class Called:
     """Has the answer to a call: its status, and its JSON document, or `None`."""
 
     status: int
     body: Any = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(factory=dict[str, str], repr=False)
+    """By their names in lower case."""
 
     @property
     def is_done(self) -> bool:
@@ -35,4 +52,4 @@ class Called:
 
     @classmethod
     def of(cls, response: Response) -> Called:
-        return cls(response.status, json.decode(response.body) if response.body else None)
+        return cls(response.status, json.decode(response.body) if response.body else None, response.headers)

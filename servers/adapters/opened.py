@@ -22,7 +22,7 @@ from cloudid_core.values import without_tokens
 
 from ..runtime import Runtime
 from ..settings import SettingsError
-from .calls import Called
+from .calls import NO_CALLER, Called, Caller
 
 Receive: TypeAlias = Callable[[], Awaitable[bytes]]
 """Returns the next piece of a body; empty at its end. Raises `OSError` if the client leaves before."""
@@ -30,7 +30,8 @@ Receive: TypeAlias = Callable[[], Awaitable[bytes]]
 EXPECTED: Final = (SettingsError, CloudidError, OSError)
 """Why a service cannot be opened, with a text for its operator."""
 
-_IS_LENGTH: Final = re.compile("[0-9]{1,18}").fullmatch
+is_length: Final = re.compile("[0-9]{1,18}").fullmatch
+"""Matches the value of a header content-length."""
 _NOTHING_THERE: Final = b'{"errors":[]}'
 
 
@@ -71,11 +72,16 @@ class Opened(ABC):
             return self.refuse(refusal, head.remote_address)
         return with_path(await self.handle(head, body), head.target)
 
-    async def call(self, method: str, path: str, body: object = None, *, token: str = "") -> Called:
+    async def call(
+        self, method: str, path: str, body: object = None, *, token: str = "", caller: Caller = NO_CALLER
+    ) -> Called:
         """Call the service from this process. `path` is below `/v1/`, and `body` becomes JSON."""
         headers = {"x-vault-token": token} if token else {}
+        if caller.forwarded_for:
+            headers["x-forwarded-for"] = caller.forwarded_for
         content = b"" if body is None else json.encode(body)
-        head = Request(method, f"/v1/{path.lstrip('/')}", headers, is_folded=True)
+        target = f"/v1/{path.lstrip('/')}"
+        head = Request(method, target, headers, remote_address=caller.address, is_folded=True)
         return Called.of(await self.handle(head, content))
 
     async def _read(self, head: Request, receive: Receive) -> bytes | None:
@@ -116,7 +122,7 @@ Open: TypeAlias = Callable[[], AbstractAsyncContextManager[Opened]]
 def length_of(head: Request) -> int:
     """Return how long the body of a request is, by its head; 0 if that is not said."""
     length = head.headers.get("content-length", "")
-    return int(length) if _IS_LENGTH(length) else 0
+    return int(length) if is_length(length) else 0
 
 
 def with_path(response: Response, target: str) -> Response:

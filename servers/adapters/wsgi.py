@@ -19,8 +19,8 @@ from cloudid_core import Request, Response
 from cloudid_core.errors import Code, Refused
 
 from ..http_rules import NO_CONTENT, NO_LENGTH
-from .calls import Called
-from .opened import Open, Opened, length_of
+from .calls import NO_CALLER, Called, Caller
+from .opened import Open, Opened, is_length, length_of
 from .paths import checked_prefix, path_in, without_prefix
 
 T = TypeVar("T")
@@ -79,12 +79,15 @@ class WsgiApplication:
 
         return both
 
-    def call(self, method: str, path: str, body: object = None, *, token: str = "") -> Called:
+    def call(
+        self, method: str, path: str, body: object = None, *, token: str = "", caller: Caller = NO_CALLER
+    ) -> Called:
         """Call the service from the application that it is embedded in, without a connection.
 
-        `path` is below `/v1/`, and `body` becomes JSON.
+        `path` is below `/v1/`, and `body` becomes JSON. `caller`: for whom, as quotas, audit devices and tokens with
+        `token_bound_cidrs` see it.
         """
-        return self._started().call(method, path, body, token)
+        return self._started().call(method, path, body, token, caller)
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         running = self._started()
@@ -112,6 +115,10 @@ class WsgiApplication:
             return self._running
 
 
+FRAMED: Final = ("HTTP/2", "HTTP/3")
+"""Versions of HTTP that end a body without a length by themselves."""
+
+
 class Readable(Protocol):
     """Has what `wsgi.input` needs."""
 
@@ -124,13 +131,16 @@ class _Body:
     def __init__(self, environ: Mapping[str, Any], head: Request) -> None:
         self._input: Readable = environ["wsgi.input"]
         self._left = length_of(head)
-        self._is_chunked = "content-length" not in head.headers and "transfer-encoding" in head.headers
-        self.is_unreadable = self._is_chunked and not environ.get("wsgi.input_terminated")
-        """Whether the server does not decode the chunks of the body. PEP 3333 knows no such bodies."""
+        length = head.headers.get("content-length", "")
+        is_framed = environ.get("SERVER_PROTOCOL", "").startswith(FRAMED) or bool(environ.get("wsgi.input_terminated"))
+        self._reads_to_end = not length and is_framed
+        """Whether the server ends a body without a length. In HTTP/1, only some servers say so."""
+        self.is_unreadable = not (is_length(length) if length else is_framed or "transfer-encoding" not in head.headers)
+        """Whether nothing says where the body ends. PEP 3333 knows only bodies with a length."""
 
     def read(self) -> bytes:
         """Return the next piece; empty at the end. Raises `ConnectionResetError` if the client leaves before."""
-        if self._is_chunked:
+        if self._reads_to_end:
             return self._input.read(PIECE)
         if not self._left:
             return b""
@@ -144,7 +154,10 @@ class _Body:
 def _answer_to(running: _Running, head: Request, body: _Body) -> Response:
     """Return the answer to a request, or a refusal if its body cannot be read: without its body, it is not executed."""
     if body.is_unreadable:
-        refusal = Refused(Code.MALFORMED_REQUEST, "the server does not decode chunked bodies: send content-length")
+        refusal = Refused(
+            Code.MALFORMED_REQUEST,
+            "the body has no valid length, and the server does not decode chunks: send content-length",
+        )
         return running.opened.refuse(refusal, head.remote_address)
     try:
         return running.answer(head, body)
@@ -198,8 +211,8 @@ class _Running:
             _settle(piece, body.read)
         return answered.result()
 
-    def call(self, method: str, path: str, body: object, token: str) -> Called:
-        return self._start(self.opened.call(method, path, body, token=token)).result()
+    def call(self, method: str, path: str, body: object, token: str, caller: Caller) -> Called:
+        return self._start(self.opened.call(method, path, body, token=token, caller=caller)).result()
 
     def deliver(self, response: Response) -> _Written:
         """Begin to deliver an answer. What it gives is given back unless it is reported as written."""

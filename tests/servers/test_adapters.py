@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import multiprocessing
@@ -262,13 +263,46 @@ def test_the_head_of_wsgi_has_everything_that_the_service_needs() -> None:
     assert head.headers == {"x-one": "1", "content-length": "2", "content-type": "a/b"}
 
 
-def test_a_chunked_body_that_the_server_does_not_decode_is_refused() -> None:
+CHUNKED: Final = {"HTTP_TRANSFER_ENCODING": "chunked"}
+TERMINATED: Final = {"wsgi.input_terminated": True}
+WITHOUT_LENGTH: Final[list[tuple[dict[str, Any], str]]] = [
+    (CHUNKED, "400 Bad Request"),
+    (CHUNKED | TERMINATED, "200 OK"),
+    (TERMINATED, "200 OK"),
+    ({"SERVER_PROTOCOL": "HTTP/2"}, "200 OK"),
+    ({"SERVER_PROTOCOL": "HTTP/1.1", "CONTENT_LENGTH": "+1"}, "400 Bad Request"),
+    ({"SERVER_PROTOCOL": "HTTP/2", "CONTENT_LENGTH": "1, 1"}, "400 Bad Request"),
+]
+
+
+@pytest.mark.parametrize(("given", "status_line"), WITHOUT_LENGTH)
+def test_a_body_without_a_valid_length_is_read_to_its_end_or_refused(given: dict[str, Any], status_line: str) -> None:
     """The request would be executed without its body otherwise."""
-    chunked = {"REQUEST_METHOD": "POST", "HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input": io.BytesIO(b"a")}
+    head = {"REQUEST_METHOD": "POST", "wsgi.input": io.BytesIO(b"a"), **given}
     with wsgi_adapter(lambda: on_asyncio.open_host(InMemory(), Platform()), opener(FakeService())) as application:
-        assert ask(application, "/echo", **chunked)[0] == "400 Bad Request"
-        line, answer = ask(application, "/echo", **chunked, **{"wsgi.input_terminated": True})
-    assert (line, json.loads(answer)["body"]) == ("200 OK", "a")
+        line, answer = ask(application, "/echo", **head)
+    assert line == status_line, answer
+    assert "200" not in line or json.loads(answer)["body"] == "a"
+
+
+def test_a_body_that_middleware_repeats_does_not_stop_the_event_loop() -> None:
+    """Middleware that logs bodies returns them each time, and never waits."""
+    application = asgi_adapter(lambda: on_asyncio.open_host(InMemory(), Platform()), opener(FakeService()))
+    sent: list[Any] = []
+
+    async def repeat() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def ask_once() -> None:
+        scope = {"type": "http", "method": "POST", "path": "/holds-much", "query_string": b"", "headers": []}
+        async with application.lifespan():
+            await application(scope, repeat, send)
+
+    asyncio.run(ask_once())
+    assert sent[0]["status"] == 200, sent
 
 
 def test_wsgi_leaves_other_paths_to_the_application_behind_it() -> None:

@@ -123,3 +123,61 @@ def test_events_reach_the_application() -> None:
 
     on_service(work, events.append)
     assert [event.path for event in events if isinstance(event, RequestAnswered)] == ["sys/health"]
+
+
+@pytest.mark.parametrize(("address", "status"), [("203.0.113.9", 200), ("198.51.100.1", 401)])
+def test_a_route_sees_where_its_caller_is(address: str, status: int) -> None:
+    """As for tokens that are bound to addresses."""
+
+    async def work(cloudid: AsgiApplication, azure: Azure) -> None:
+        app = FastAPI()
+
+        @app.get("/orders", dependencies=[Depends(cloudid.require("orders", "read"))])
+        async def orders() -> str:
+            return "all orders"
+
+        role = {"allowed_policies": ["orders", "default"], "token_bound_cidrs": ["203.0.113.0/24"]}
+        await cloudid.call("POST", "sys/policies/acl/orders", {"policy": POLICY}, token="root")
+        await cloudid.call("POST", "auth/token/roles/bound", role, token="root")
+        made = await cloudid.call("POST", "auth/token/create/bound", {"policies": ["orders"]}, token="root")
+        transport = httpx.ASGITransport(app, client=(address, 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            answer = await client.get("/orders", headers={"X-Vault-Token": made.body["auth"]["client_token"]})
+        assert answer.status_code == status, answer.text
+
+    on_service(work)
+
+
+def test_callers_who_send_too_much_do_not_stop_others() -> None:
+    """Each has a quota of its own, by its address."""
+
+    async def work(cloudid: AsgiApplication, azure: Azure) -> None:
+        app = FastAPI()
+
+        @app.get("/orders", dependencies=[Depends(cloudid.require("orders", "read"))])
+        async def orders() -> str:
+            return "all orders"
+
+        quota = {"rate": 2, "interval": "1h", "path": ""}
+        await cloudid.call("POST", "sys/quotas/rate-limit/all", quota, token="root")
+
+        async def ask(address: str, token: str) -> httpx.Response:
+            transport = httpx.ASGITransport(app, client=(address, 1))
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+                return await client.get("/orders", headers={"X-Vault-Token": token})
+
+        answers = [await ask("198.51.100.1", "junk") for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [401, 401, 429]
+        assert int(answers[-1].headers["retry-after"]) > 0
+        assert (await ask("203.0.113.9", "root")).status_code == 200
+
+    on_service(work)
+
+
+@pytest.mark.parametrize(
+    ("path", "capability"),
+    [("orders", "deny"), ("orders", "reed"), ("v1/orders", "read"), ("a/../orders", "read"), ("", "read")],
+)
+def test_a_route_that_no_policy_could_grant_is_refused(path: str, capability: str) -> None:
+    with pytest.raises(ValueError, match=r"^(path|capability) must be"):
+        asgi_application(dev_root_token="root").require(path, capability)
