@@ -1,4 +1,5 @@
-# The app registrations of both mounts, with only the permissions that they need and without a client secret.
+# The app registrations of both mounts, without a client secret. The engine may assign any role in the subscription, which
+# is what it is for: limit `scope` of its role assignment, or add a condition, if it must not grant some roles.
 # Each trusts the tokens of one issuer. How to use it: docs/hosting/aks.md
 
 terraform {

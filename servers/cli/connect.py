@@ -245,7 +245,10 @@ class Plan:
 
     def commands(self) -> Iterator[str]:
         """All that make the application and grant its rights; the last one continues with the configuration."""
-        yield f"# as an administrator, after: {typed('az', 'login', '--tenant', self.tenant)}"
+        login = " ".join(
+            typed("az", "login", "--tenant", self.tenant).split()
+        )  # quotes do not hold a line of a comment
+        yield f"# as an administrator, after: {login}"
         yield "set -eu"
         yield f"APP=$(az ad app create --display-name {typed(self.name)} --query appId -o tsv)"
         yield "PRINCIPAL=$(az ad sp create --id $APP --query id -o tsv)"

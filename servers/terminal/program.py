@@ -20,7 +20,7 @@ from .. import extras
 from ..machine import streams
 from ..runtime import INTERRUPTED, until_interrupted
 from .human import RED, has_colours, in_colour
-from .output import JSON_ERRORS, show_progress
+from .output import JSON_ERRORS, printable, show_progress
 
 TRACEBACK: Final = "CLOUDID_TRACEBACK"
 """The environment variable that has a bug end a command with a traceback."""
@@ -169,7 +169,8 @@ def _place(bug: BaseException) -> str:
 
 
 def _complain(text: str, code: int) -> int:
+    """Write an error. Names in it may come from a service, so control characters are escaped."""
     show_progress("")
     word = in_colour("error:", RED) if has_colours(sys.stderr.isatty()) else "error:"
-    streams.write(streams.STDERR, f"{word} {text}\n")
+    streams.write(streams.STDERR, f"{word} {printable(text)}\n")
     return code

@@ -24,7 +24,7 @@ from cloudid_servers.client import Service
 from tests.waiting import PATIENT
 
 from ..certificates import write_certificate
-from ..client.test_service import Fake
+from ..client.test_service import Fake, ok
 from ..client_site import ROOT as ROOT_TOKEN
 from ..client_site import Site
 from ..deployment import Deployment
@@ -235,6 +235,15 @@ def test_a_token_of_somebody_else_comes_from_a_file_or_standard_input(
         assert len(file.read()) == 200_000 - 65_537
     shown = cloudid("login", "--role", "all", "--jwt", "/nowhere")
     assert (shown.code, shown.err) == (1, "error: the JWT in /nowhere cannot be read: No such file or directory\n")
+
+
+def test_names_that_a_service_sends_do_not_control_the_terminal(cloudid: Shell) -> None:
+    with Fake([ok(keys=["\x1b[2Jweb\x07"])]).serving() as fake:
+        cloudid.set(VAULT_ADDR=fake.url, VAULT_TOKEN="t")
+        shown = cloudid("login", "--mount", "auth/cloud")
+    assert shown.code == 2
+    assert "Roles of auth/cloud: \\x1b[2Jweb\\x07" in shown.err
+    assert "\x1b" not in shown.err
 
 
 def test_what_to_do_names_the_mount_that_was_asked(site: Site, cloudid: Shell) -> None:

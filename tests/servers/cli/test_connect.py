@@ -146,7 +146,7 @@ def test_the_client_id_alone_shows_what_the_mount_may_do(
     assert "az " not in cloudid("connect", "azure", mount, "--client-id", client, "--format", "table").out
 
 
-NAMES: Final = ("$(touch x)", "`touch x`", "'; touch x; '", "a b", '"$(touch x)"')
+NAMES: Final = ("$(touch x)", "`touch x`", "'; touch x; '", "a b", '"$(touch x)"', "a\ntouch x #")
 
 
 @pytest.mark.parametrize("name", NAMES)
